@@ -145,8 +145,11 @@ def number_of_candidates(
     return None if wanted is None else int(min(wanted, n_points))
 
 
-def check_classes_scored(folds: Folds, scorer: Any, estimator: Any, y: Any) -> None:
-    """Raise a ValueError if probabilities are scored and a class is missing."""
+def check_classes_scored(folds: Folds, scorer: Any, given: Any, estimator: Any, y: Any) -> None:
+    """Raise a ValueError if probabilities are scored and a class is missing.
+
+    `given` is the scorer as the user named it.
+    """
     if y is None or not needs_all_classes(scorer) or not is_classifier(estimator):
         return
     if type_of_target(y) in ("binary", "multiclass"):
@@ -154,8 +157,7 @@ def check_classes_scored(folds: Folds, scorer: Any, estimator: Any, y: Any) -> N
         classes = class_labels(targets)
         if classes is not None:
             scored = [targets[fold.validation] for fold in folds.folds]
-            name = getattr(getattr(scorer, "_score_func", scorer), "__name__", "a function")
-            check_all_scored(folds.folds, classes, scored, name)
+            check_all_scored(folds.folds, classes, scored, given)
 
 
 def fingerprint(

@@ -135,7 +135,8 @@ def check_some_fitted(
     if has_best and len(evaluate.counted) != n_fits:
         return
     first = next(iter(evaluate.errors), None)
-    seen = "above is the first error, and " if first else ""
+    # Errors of scorers are in scikit-learn's warnings only.
+    seen = "above is the first error, and " if first else "warnings name errors of scorers, and "
     raise ValueError(
         f"All the {len(curves)} candidates failed, so there is none to choose. It is "
         "likely that the estimator is misconfigured, or cannot be fitted or scored on few "

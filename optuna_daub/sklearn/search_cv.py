@@ -119,7 +119,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             quantiles from 0.1 to 99.9 %, as "<parameter> (quantile)" in `study_`. With a list of
             dicts each candidate takes one of them. A function is given an Optuna trial and
             returns the parameters: `lambda trial: {"C": trial.suggest_float("C", 0.1, 10)}`.
-        timeout: seconds of search, above 0; until then new candidates are proposed.
+        timeout: seconds of search, above 0, in which new candidates are proposed. A training that
+            has begun is finished.
         n_candidates: number of candidates to choose among, at least 1.
         n_iter: the same, as `RandomizedSearchCV` calls it; give one of the two.
         scoring: as in scikit-learn. If there are several scorers, the one that `refit` names
@@ -134,8 +135,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         min_resources: smallest number of rows of each fold to train on. "smallest": two for each
             fold and class, as in `HalvingRandomSearchCV`, or more if a subset would lack a class.
             "auto": 500, but at most 1/8 and at least 1/64 of all rows, and at least as many as
-            "smallest"; less if there would be fewer than three sizes. Without `timeout` the first
-            round is on about 1/16 of all rows, if that is more.
+            "smallest"; less if there would be fewer than three sizes. If the number of candidates
+            is limited, the first round is on about 1/16 of all rows, if that is more.
         max_resources: largest number of rows of each fold to train on; "auto": all. Fewer rows
             save time. The best candidate is fitted on all the data in any case.
         factor: ratio of consecutive training sizes, above 1.
@@ -148,8 +149,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             process that fits it.
         study_name: name of the study in the storage. An existing study is continued, also by
             several processes at a time: fit with the same data, space, estimator, scorers,
-            `refit`, `cv`, and an int as `random_state`. `timeout` then counts anew, while
-            `n_candidates` includes the candidates already there.
+            `refit`, `cv`, training sizes, and an int as `random_state`. `timeout` then counts
+            anew, while `n_candidates` includes the candidates already there.
         random_state: seed of candidates and of the subsets of rows.
         verbose: 0 is quiet; from 1 on Optuna's log has a line for each run of a candidate.
         error_score: answer to a fit that fails. nan: the candidate is tried once more, then
@@ -276,7 +277,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         """
         scorers, refit_metric = self._get_scorers()
         named = getattr(scorers, "_scorers", {None: scorers})  # several, by name
-        scorer = named[deciding(named, self.refit)]  # a single scorer has no name
+        decides = deciding(named, self.refit)
+        scorer = named[decides]  # a single scorer has no name
         X, y = indexable(*checked_table(X, y, self.estimator, params))
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
@@ -286,7 +288,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         seed, seed_of_sampler = int(rng.randint(2**31 - 1)), int(rng.randint(2**31 - 1))
         split = routed.splitter.split
         folds = divided(splitter, self.estimator, X, y, split, seed)
-        check_classes_scored(folds, scorer, self.estimator, y)
+        check_classes_scored(folds, scorer, decides or self.scoring, self.estimator, y)
         self.n_splits_ = len(folds.folds)
         grid = size_grid(folds, self.min_resources, self.max_resources, self.factor)
         self.min_resources_, self.max_resources_, self.n_resources_ = grid[0], grid[-1], [*grid]

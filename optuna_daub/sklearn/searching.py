@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 import logging
 import math
-import threading
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -26,8 +25,11 @@ from optuna.trial import Trial
 from sklearn import config_context
 from sklearn import get_config
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.limits import Limits
 from optuna_daub.objective.fingerprint import check_fingerprint
+from optuna_daub.objective.fingerprint import read_fingerprint
+from optuna_daub.objective.process import logs_from
 from optuna_daub.sklearn.folds import Evaluation
 from optuna_daub.sklearn.folds import FitError
 from optuna_daub.sklearn.folds import metric_of
@@ -99,7 +101,7 @@ def study_of(
         limits: limits of scores, None if they are not known.
 
     Raises:
-        ValueError: if the study minimizes, or has another fingerprint.
+        ValueError: if the study does not maximize one score, or has results of another search.
     """
     if isinstance(search.sampler, DataAllocationSampler):
         raise ValueError(
@@ -125,10 +127,17 @@ def study_of(
         ),
         pruner=DAUBPruner(sizes=grid, cost=search.cost),
     )
-    if study.direction != StudyDirection.MAXIMIZE:
+    if study.directions != [StudyDirection.MAXIMIZE]:
+        goals = [each.name.lower() for each in study.directions]
         raise ValueError(
-            f"A search maximizes its score, but study '{study.study_name}' minimizes. Take "
-            "another `study_name`."
+            f"A search maximizes one score, but study '{study.study_name}' is to {brief(goals)}. "
+            "Take another `study_name`."
+        )
+    trials = study.get_trials(deepcopy=False)
+    if not read_fingerprint(study) and any(t.values or t.intermediate_values for t in trials):
+        raise ValueError(
+            f"A search goes on with studies of searches only, but study '{study.study_name}' has "
+            "results of something else. Take another `study_name`."
         )
     check_fingerprint(study, started_with)
     if limits is not None:
@@ -179,33 +188,6 @@ def _text(params: Mapping[str, Any]) -> str:
     return repr(sorted(params.items()))
 
 
-_quiet_searches = 0
-_levels: list[tuple[logging.Logger, int]] = []
-_levels_lock = threading.Lock()
-
-
-@contextmanager
-def quiet(verbose: int) -> Iterator[None]:
-    """Limit the logs of Optuna and optuna_daub to errors if `verbose` is 0.
-
-    Levels belong to the whole process. If several searches run at a time, the last one restores
-    them.
-    """
-    global _quiet_searches
-    if verbose:
-        yield
-        return
-    with _levels_lock:
-        _quiet_searches += 1
-        if _quiet_searches == 1:
-            for logger in map(logging.getLogger, ("optuna", "optuna_daub")):
-                _levels.append((logger, logger.level))
-                logger.setLevel(max(logger.level, logging.ERROR))
-    try:
-        yield
-    finally:
-        with _levels_lock:
-            _quiet_searches -= 1
-            while not _quiet_searches and _levels:
-                logger, level = _levels.pop()
-                logger.setLevel(level)
+def quiet(verbose: int) -> AbstractContextManager[None]:
+    """Return a context in which Optuna and optuna_daub log only errors if `verbose` is 0."""
+    return nullcontext() if verbose else logs_from(logging.ERROR, "optuna", "optuna_daub")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,10 @@ TAIL = 0.001
 largest value."""
 
 _KINDS = (FloatDistribution, IntDistribution, CategoricalDistribution)
+
+_NO_LISTS = (str, bytes, Mapping, set, frozenset, Iterator)
+"""Types that are no lists of values. Sets have another order in each process, iterators are used
+up by the first `fit`, and of a dict only the keys would be searched."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,7 @@ def checked_function(given: Callable[[BaseTrial], Any]) -> Callable[[BaseTrial],
                 "A function as `param_distributions` must return a dict from names to values of "
                 f"the estimator's parameters, but returned {brief(params)}."
             )
-        return params
+        return {**params}  # the function may change and return one dict at each call
 
     return space
 
@@ -174,10 +179,11 @@ def _parameter(name: str, given: Any) -> Parameter:
             f"{brief(given)}, which can only be drawn from. Pass a distribution of Optuna or "
             "scipy, or a list of values."
         )
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, _NO_LISTS) or not isinstance(given, Iterable):
         raise TypeError(
             f"Each parameter must have a distribution or a list of values, but {brief(name)} has "
-            f"{brief(given)}. For a single value pass a list of one."
+            f"{brief(given)}. Pass a list: of one for a single value, of its values for a set or "
+            "an iterator."
         )
     values = list(given)
     if not values:
@@ -210,25 +216,27 @@ def _of_scipy(name: str, frozen: Any) -> Parameter:
     """Return a frozen distribution of scipy as one of Optuna. If Optuna has none like it, its
     quantiles are used."""
     kind, (low, high) = frozen.dist.name, frozen.support()
-    if not low <= high:  # NaN for arguments that scipy takes and cannot draw from
+    if np.ndim(low) or not low <= high:  # NaN for arguments that scipy takes and cannot draw from
         given = [*map(brief, frozen.args), *(f"{k}={brief(v)}" for k, v in frozen.kwds.items())]
         raise ValueError(
-            f"A distribution must have values to draw, but {brief(name)} has "
-            f"`{kind}({', '.join(given)})`, which has none. Give the smaller end first; the "
-            "second number of `uniform` is a width."
+            f"A distribution must have values to draw, one at a time, but {brief(name)} has "
+            f"`{kind}({', '.join(given)})`, which has none or draws several. Give the smaller end "
+            "first; the second number of `uniform` is a width; for arrays pass a list of them."
         )
     _, shift, _ = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
-    if kind == "randint":
-        return Parameter(name, name, IntDistribution(int(low), int(high)))
     if kind == "uniform":
         return Parameter(name, name, FloatDistribution(float(low), float(high)))
     if kind in ("loguniform", "reciprocal") and shift == 0:
         return Parameter(name, name, FloatDistribution(float(low), float(high), log=True))
-    if isinstance(frozen.dist, rv_discrete):
+    if hasattr(frozen.dist, "xk"):
         points = _points(frozen)
-        if np.array_equal(points, np.arange(points[0], points[-1] + 1)):
-            return Parameter(name, name, IntDistribution(int(points[0]), int(points[-1])))
-        return Parameter(name, name, CategoricalDistribution(points.tolist()))
+        if not np.array_equal(points, int(points[0]) + np.arange(len(points))):
+            return Parameter(name, name, CategoricalDistribution(points.tolist()))
+        low, high = points[0], points[-1]
+    elif isinstance(frozen.dist, rv_discrete) and kind != "randint":
+        low, high = frozen.ppf([TAIL, 1 - TAIL])
+    if isinstance(frozen.dist, rv_discrete) and low == np.rint(low):  # else `loc` is a fraction
+        return Parameter(name, name, IntDistribution(int(low), int(high)))
 
     def value(quantile: float) -> Any:
         return np.asarray(frozen.ppf(quantile)).item()
@@ -241,17 +249,13 @@ def _of_scipy(name: str, frozen: Any) -> Parameter:
 
 
 def _points(frozen: Any) -> NDArray[Any]:
-    """Return the values of a discrete distribution of scipy, without its tails.
+    """Return the values, which may be fractions, of an `rv_discrete` that was given them.
 
-    >>> from scipy.stats import binom
-    >>> _points(binom(4, 0.5, loc=1))
-    array([1, 2, 3, 4, 5])
+    >>> _points(rv_discrete(values=([0, 0.5, 2], [0.2, 0, 0.8]))(loc=1))
+    array([1., 3.])
     """
-    if hasattr(frozen.dist, "xk"):  # `rv_discrete` with values, which may be fractions
-        points = np.unique(frozen.dist.xk[frozen.dist.pk > 0])
-        return np.asarray(points + (frozen.support()[0] - frozen.dist.xk.min()))
-    low, high = (int(frozen.ppf(share)) for share in (TAIL, 1 - TAIL))
-    return np.arange(low, high + 1)
+    points = np.unique(frozen.dist.xk[frozen.dist.pk > 0])
+    return np.asarray(points + (frozen.support()[0] - frozen.dist.xk.min()))
 
 
 def _is_plain(values: list[Any]) -> bool:

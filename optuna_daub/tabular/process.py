@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
 import warnings
-from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import ExitStack
 from contextlib import contextmanager
@@ -13,30 +11,11 @@ from contextlib import contextmanager
 from threadpoolctl import ThreadpoolController
 from threadpoolctl import threadpool_limits
 
-
-class _Changes:
-    """Changes by searches that may overlap in time. The last search to end undoes them all."""
-
-    def __init__(self) -> None:
-        self._lock, self._n_users, self._undo = threading.Lock(), 0, ExitStack()
-
-    @contextmanager
-    def during(self, change: Callable[[ExitStack], object]) -> Iterator[None]:
-        """Make a change that adds to a stack what undoes it."""
-        with self._lock:
-            self._n_users += 1
-        try:
-            with self._lock:
-                change(self._undo)
-            yield
-        finally:
-            with self._lock:
-                self._n_users -= 1
-                if not self._n_users:
-                    self._undo.close()  # from the last change to the first
+from optuna_daub.objective.process import Changes
+from optuna_daub.objective.process import logs_from
 
 
-_CHANGES = _Changes()
+_CHANGES = Changes()
 
 
 @contextmanager
@@ -51,15 +30,12 @@ def quiet(*loggers: str, hidden: type[Warning] = Warning) -> Iterator[None]:
     """
 
     def change(undo: ExitStack) -> None:
-        for logger in map(logging.getLogger, loggers):
-            undo.callback(logger.setLevel, logger.level)
-            logger.setLevel(logging.CRITICAL)
         undo.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", hidden)
         if hidden is Warning:
             warnings.showwarning = lambda *_args, **_options: None
 
-    with _CHANGES.during(change):
+    with logs_from(logging.CRITICAL, *loggers), _CHANGES.during(change):
         yield
 
 

@@ -70,6 +70,7 @@ from optuna_daub.sklearn import measurements
 from optuna_daub.sklearn import searching
 from optuna_daub.study import log
 from optuna_daub.study.records import Run
+from optuna_daub.tabular import process
 
 
 X, Y = make_classification(300, 6, n_informative=4, flip_y=0.1, random_state=0)
@@ -524,6 +525,22 @@ def test_where_all_fail_it_says_so_at_once(ends: dict[str, Any]) -> None:
     assert first == rest[-1]
 
 
+@pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
+def test_where_all_scores_fail_it_says_where_the_error_is() -> None:
+    search = Search(GaussianNB(), {}, scoring="f1", error_score=np.nan)
+    with pytest.raises(ValueError, match="warnings name errors of scorers"):
+        search.fit(X, np.where(Y, "yes", "no"))
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", {"neg_log_loss": "neg_log_loss"}])
+def test_a_class_that_is_not_scored_is_refused_in_the_users_words(scoring: Any) -> None:
+    search = Search(GaussianNB(), {}, scoring=scoring, cv=[(range(100, 300), range(100))])
+    with pytest.raises(
+        ValueError, match=r"`scoring='neg_log_loss'` scores prob.* class 2, with 1 "
+    ):
+        search.set_params(refit="neg_log_loss").fit(X, np.r_[Y[:-1], 2])
+
+
 @pytest.mark.parametrize(("refit", "error_score"), [(True, 0.0), (False, np.nan)])
 def test_where_all_fail_on_all_rows_it_says_so(refit: bool, error_score: float) -> None:
     """Also if each has a score on fewer rows, and if a number counts for what fails."""
@@ -874,11 +891,25 @@ def test_what_another_worker_trains_at_the_end_of_a_search_does_no_harm(
         assert results["mean_test_score"][row] == pytest.approx(expected)
 
 
-def test_a_study_that_minimizes_is_refused() -> None:
+@pytest.mark.parametrize("goals", [["minimize"], ["maximize", "maximize"]])
+def test_a_study_that_does_not_maximize_one_score_is_refused(goals: list[str]) -> None:
     storage = optuna.storages.InMemoryStorage()
-    optuna.create_study(study_name="s", storage=storage, direction="minimize")
+    optuna.create_study(study_name="s", storage=storage, directions=goals)
     search = Search(LogisticRegression(), C, storage=storage, study_name="s")
-    with pytest.raises(ValueError, match="A search maximizes its score, but study 's' minimizes"):
+    with pytest.raises(ValueError, match="maximizes one score, but study 's' is to ") as raised:
+        search.fit(X, Y)
+    assert str(goals) in str(raised.value)
+
+
+def test_a_study_with_results_of_something_else_is_refused() -> None:
+    storage = optuna.storages.InMemoryStorage()
+    study = optuna.create_study(study_name="s", storage=storage, direction="maximize")
+    study.enqueue_trial({"C": 2.0})
+    search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
+    begun = clone(search).fit(X, Y)  # which deep copies the storage
+    assert {"C": 2.0} in begun.cv_results_["params"]
+    study.optimize(lambda trial: trial.suggest_float("C", 0.01, 10), n_trials=1)
+    with pytest.raises(ValueError, match="but study 's' has results of something else"):
         search.fit(X, Y)
 
 
@@ -903,6 +934,18 @@ def test_searches_in_threads_leave_the_logs_as_they_were() -> None:
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(search, pause) for pause in (0.0, 0.2)]:
             done.result()
+    assert [logger.level for logger in loggers] == before
+
+
+def test_searches_of_all_kinds_leave_the_logs_as_they_were() -> None:
+    """If a search and a `fit` of a table overlap in time, and the first to begin ends first."""
+    loggers = [logging.getLogger(name) for name in ("optuna", "optuna_daub")]
+    before = [logger.level for logger in loggers]
+    search, fit = searching.quiet(0), process.quiet("optuna", "optuna_daub")
+    for step in (search.__enter__, fit.__enter__, partial(search.__exit__, *[None] * 3)):
+        step()
+    assert [logger.level for logger in loggers] == 2 * [logging.CRITICAL]
+    fit.__exit__(None, None, None)
     assert [logger.level for logger in loggers] == before
 
 

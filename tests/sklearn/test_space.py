@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -22,6 +23,12 @@ from optuna_daub.sklearn.space import checked_space
 
 
 ONE_TWO_FOUR = CategoricalDistribution([1, 2, 4])
+HALVES = CategoricalDistribution([0.5, 1.5])
+
+
+def trials_of_geom(quantile: float) -> int:
+    """Solve 1 - (1 - p)^n = quantile for p = 1e-8: too many numbers for a list of them."""
+    return math.ceil(math.log1p(-quantile) / math.log1p(-1e-8))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +47,12 @@ ONE_TWO_FOUR = CategoricalDistribution([1, 2, 4])
         (scipy.stats.rv_discrete(values=([1, 2, 4], [0.2, 0.3, 0.5])), ONE_TWO_FOUR),
         (scipy.stats.rv_discrete(values=([0, 1, 3], [0.2, 0.3, 0.5]))(loc=1), ONE_TWO_FOUR),
         (scipy.stats.rv_discrete(values=([0, 1, 2, 3, 4], [0, 0.5, 0.2, 0, 0.3])), ONE_TWO_FOUR),
+        (scipy.stats.rv_discrete(values=([0.5, 1.5], [0.4, 0.6])), HALVES),
+        (scipy.stats.rv_discrete(values=([0, 1], [0.4, 0.6]))(loc=0.5), HALVES),
+        (scipy.stats.rv_discrete(values=([3, 4], [0.4, 0.6])), IntDistribution(3, 4)),
+        (scipy.stats.geom(1e-8), IntDistribution(*map(trials_of_geom, (TAIL, 1 - TAIL)))),
         (["a", None, 3], CategoricalDistribution(["a", None, 3])),
+        ({"b": 2, "a": 1}.values(), CategoricalDistribution([2, 1])),
         ((True, False), CategoricalDistribution([True, False])),
         (range(3), CategoricalDistribution([0, 1, 2])),
         (np.array([0.5, 2.0]), CategoricalDistribution([0.5, 2.0])),
@@ -64,6 +76,8 @@ def test_what_optuna_has_is_searched_as_that(given: Any, distribution: BaseDistr
         scipy.stats.norm(3, 2),
         scipy.stats.expon(scale=10),
         scipy.stats.loguniform(1, 4, loc=1),
+        scipy.stats.randint(1, 5, loc=0.5),
+        scipy.stats.poisson(3, loc=0.5),
     ],
 )
 def test_others_are_searched_by_their_quantiles(given: Any) -> None:
@@ -135,7 +149,24 @@ class OnlyDrawn:
         ({"a": []}, ValueError, "at least one value, but 'a' has an empty list"),
         ({"a": 3}, TypeError, "a distribution or a list of values, but 'a' has 3"),
         ({"a": "rbf"}, TypeError, "a distribution or a list of values, but 'a' has 'rbf'"),
+        ({"a": {"rbf", "poly"}}, TypeError, "a list of values, but 'a' has {"),
+        (
+            {"a": {0: 1, 1: 2}},
+            TypeError,
+            "list of values, but 'a' has {0: 1, 1: 2}. Pass",
+        ),
+        (
+            {"a": iter([1, 2])},
+            TypeError,
+            "a list of values, but 'a' has <list_i",
+        ),
+        ({"a": b"rbf"}, TypeError, "a list of values, but 'a' has b'rbf'"),
         ({"a": OnlyDrawn()}, TypeError, "must have `ppf`"),
+        (
+            {"a": scipy.stats.uniform([0, 1], [1, 1])},
+            ValueError,
+            "one at a time, but 'a' has",
+        ),
     ],
 )
 def test_what_is_no_space_is_refused(given: Any, error: type[Exception], message: str) -> None:
@@ -146,3 +177,14 @@ def test_what_is_no_space_is_refused(given: Any, error: type[Exception], message
 def test_a_function_must_return_parameters() -> None:
     with pytest.raises(TypeError, match=r"must return a dict .* but returned Ridge"):
         checked_function(lambda trial: Ridge())(FixedTrial({}))
+
+
+def test_a_function_may_return_one_dict_at_each_call() -> None:
+    params: dict[str, Any] = {"alpha": 0.0}
+
+    def given(trial: optuna.trial.BaseTrial) -> dict[str, Any]:
+        params["alpha"] = trial.suggest_float("alpha", 0, 9)
+        return params
+
+    space = checked_function(given)
+    assert [space(FixedTrial({"alpha": each})) for each in (1, 2)] == [{"alpha": 1}, {"alpha": 2}]
