@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import math
+import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field
-from importlib import import_module
 from os import PathLike
-from types import MappingProxyType
 from typing import Any
+from typing import NoReturn
 
 import numpy as np
 import optuna
@@ -30,7 +29,12 @@ from optuna_daub.core.checks import seconds_above_0
 from optuna_daub.core.checks import whole_number
 from optuna_daub.objective.data import checked_seed
 from optuna_daub.objective.subsets import nested_order
+from optuna_daub.spaces.lightgbm_params import ALIASES
+from optuna_daub.spaces.lightgbm_params import ROUNDS
+from optuna_daub.spaces.lightgbm_params import checked_params
+from optuna_daub.spaces.models import imported
 from optuna_daub.study import best_learner
+from optuna_daub.study import learning_curves
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.messages import message_of
@@ -38,26 +42,6 @@ from optuna_daub.study.storages import opened
 from optuna_daub.tabular import pair
 from optuna_daub.tabular.process import quiet
 
-
-ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "n_estimators": (
-            "num_boost_round", "num_iterations", "num_iteration", "n_iter", "num_trees",
-            "num_tree", "num_round", "num_rounds", "nrounds", "max_iter"),
-        "num_leaves": ("num_leaf", "max_leaves", "max_leaf", "max_leaf_nodes"),
-        "learning_rate": ("shrinkage_rate", "eta"),
-        "min_child_samples": (
-            "min_data_in_leaf", "min_data_per_leaf", "min_data", "min_samples_leaf"),
-        "subsample": ("bagging_fraction", "sub_row", "bagging"),
-        "subsample_freq": ("bagging_freq",),
-        "colsample_bytree": ("feature_fraction", "sub_feature"),
-        "reg_alpha": ("lambda_l1", "l1_regularization"),
-        "reg_lambda": ("lambda_l2", "lambda", "l2_regularization"),
-        "random_state": ("seed", "random_seed"),
-        "n_jobs": ("num_threads", "num_thread", "nthread", "nthreads"),
-    }
-)  # fmt: skip
-"""LightGBM's other names for the parameters that are searched, from its documentation."""
 
 N_FIRST_ROWS = 1_000
 """Number of rows of a first training. It shows whether a larger score is better."""
@@ -91,19 +75,20 @@ def tune(
     callbacks: Sequence[Callable[..., Any]] = (),
     seed: int = 0,
     storage: Any = None,
+    **others: NoReturn,
 ) -> Tuned:
     """Return the best booster found in a given time.
 
     Most boosters are trained on few rows. The parameters of `optuna_daub.spaces.lightgbm` are
     searched, except those given in `params`. Training subsets are nested, and classes keep their
     shares. The first three arguments are those of `lightgbm.train` and of Optuna's
-    `LightGBMTuner`. The tuner's `time_budget` is `seconds` here, `optuna_seed` is `seed`, and
-    `study` is `storage`, for a new study. There is no `valid_names` and no `optuna_callbacks`.
+    `LightGBMTuner`. After Ctrl-C it returns the best booster so far, if there is one.
 
     Args:
         params: parameters of LightGBM, with `objective`, a name or a function. The first metric
             is the score.
-        train_set: `lightgbm.Dataset`, not yet constructed, or with `feature_pre_filter=False`.
+        train_set: `lightgbm.Dataset`, not yet constructed, or with `feature_pre_filter=False`;
+            of a subset this goes for the dataset that it is part of.
         valid_sets: a dataset to score, with `reference=train_set`. In a list the first one other
             than `train_set` counts.
         seconds: time for the search, above 0.
@@ -114,10 +99,12 @@ def tune(
             in all trainings.
         seed: seed of subsets, candidates and boosters.
         storage: storage of Optuna for the search; None: in memory.
+        others: none; the error for one says what the tuner's arguments are called here.
 
     Raises:
         ValueError: if there is no dataset to score, an argument breaks its rule, or rows have
             groups, which subsets would cut.
+        TypeError: if there is no such argument.
         ImportError: if LightGBM is not installed.
         RuntimeError: if no booster could be trained.
 
@@ -131,16 +118,17 @@ def tune(
     >>> tuned.metric, tuned.best_score > 0.9, tuned.booster.predict(X[:3]).shape
     ('auc', True, (3,))
     """
-    try:
-        package = import_module("lightgbm")
-    except ImportError as error:
-        raise ImportError(
-            "This needs lightgbm, which is not installed: pip install 'optuna-daub[boosters]'"
-        ) from error
+    if others:
+        raise TypeError(
+            f"`tune` has no argument {brief(next(iter(others)))}. `LightGBMTuner`'s `time_budget` "
+            "is `seconds` here, its `optuna_seed` is `seed`, and its `study` is `storage`, for a "
+            "new study. Names of columns and categories go into `lightgbm.Dataset`."
+        )
+    package = imported("lightgbm")
     seconds, seed = seconds_above_0(seconds), checked_seed(seed)
     n_trials, n_trees = _count("n_trials", n_trials), _count("num_boost_round", num_boost_round)
-    chosen = _checked_params(package, params)
-    if n_trees is not None and not {*_ROUNDS} & {*chosen}:
+    chosen = checked_params(package, params)
+    if n_trees is not None and not {*ROUNDS} & {*chosen}:
         chosen["num_boost_round"] = n_trees
     held_out = _held_out(package, train_set, valid_sets)
     storage = opened(storage)
@@ -160,16 +148,24 @@ def tune(
         )
         for point in spaces.first_points("lightgbm", search.n_rows, task=search.task):
             study.enqueue_trial(point)
-        fails = package.basic.LightGBMError
-        study.optimize(search.objective, timeout=seconds, n_trials=n_trials, catch=fails)
+        fails, is_interrupted = package.basic.LightGBMError, False
+        try:
+            study.optimize(search.objective, timeout=seconds, n_trials=n_trials, catch=fails)
+        except KeyboardInterrupt:
+            if search.best is None:
+                raise
+            is_interrupted = True
         if (best := best_learner(study)) is None:
-            raise RuntimeError("No booster could be trained: see the trials of the study.")
+            reasons = dict.fromkeys(curve.reason for curve in learning_curves(study))
+            raise RuntimeError(f"No booster could be trained: {'; '.join(reasons)}.")
         if search.best is None:  # the time ended before the leader was trained on all rows
             chosen = search.chosen(FixedTrial({**best.params}))
             search.best = *search.train(chosen, search.n_rows), chosen
+    if is_interrupted:
+        warnings.warn("Interrupted: the best booster so far is returned.", stacklevel=2)
     booster, score, chosen = search.best
     chosen["num_boost_round"] = chosen.pop("n_estimators")
-    return Tuned(booster, MappingProxyType(chosen), score, search.metric, study)
+    return Tuned(booster, chosen, score, search.metric, study)
 
 
 class _Search:
@@ -201,8 +197,13 @@ class _Search:
 
     def probe(self) -> None:
         """Train one round on few rows, to learn the metric's name and direction."""
+
+        def stop(env: Any) -> None:
+            raise self._package.EarlyStopException(env.iteration, env.evaluation_result_list)
+
+        stop.order = 1_000  # type: ignore[attr-defined]  # after all other callbacks
         size = max(self.smallest, min(N_FIRST_ROWS, self.n_rows))
-        self.train({**self._params, "n_estimators": 1}, size)
+        self.train({**self._params, "n_estimators": self._rounds(1)}, size, stop)
 
     def objective(self, trial: Trial) -> float:
         chosen = self.chosen(trial)
@@ -222,16 +223,19 @@ class _Search:
         if "goss" in map(str, self._params.values()):  # it samples by itself, and refuses bagging
             given |= {"subsample", "subsample_freq"}
         kept = {n: v for n, v in found.items() if not given & {n, *ALIASES[n]}}
-        rounds = next((self._params[n] for n in _ROUNDS if n in given), found["n_estimators"])
-        rest = {n: v for n, v in self._params.items() if n not in _ROUNDS}
-        return {**kept, **rest, "n_estimators": int(rounds)}
+        rest = {n: v for n, v in self._params.items() if n not in ROUNDS}
+        return {**kept, **rest, "n_estimators": self._rounds(found["n_estimators"])}
 
-    def train(self, chosen: Mapping[str, Any], size: int) -> tuple[Any, float]:
+    def _rounds(self, found: int) -> int:
+        """Return the given number of rounds; if none is given, the one found."""
+        return int(next((self._params[n] for n in ROUNDS if n in self._params), found))
+
+    def train(self, chosen: Mapping[str, Any], size: int, *more: Any) -> tuple[Any, float]:
         """Return a booster trained on the first rows of the order, and its score."""
         rows = self._train_set
         if size < self.n_rows:
             rows = rows.subset(np.sort(self._order[:size]).tolist())
-        options = {name: value for name, value in chosen.items() if name not in _ROUNDS}
+        options = {name: value for name, value in chosen.items() if name not in ROUNDS}
         seen: list[tuple[str, str, float, bool]] = []
 
         def note(env: Any) -> None:
@@ -244,7 +248,7 @@ class _Search:
             valid_sets=[self._held_out],
             valid_names=["valid"],
             feval=self._feval,
-            callbacks=[note, *self._callbacks],
+            callbacks=[note, *self._callbacks, *more],
         )
         if not seen:
             raise ValueError(
@@ -262,48 +266,7 @@ class _Search:
         return math.isfinite(score) if not self.best else sign * (score - self.best[1]) > 0
 
 
-_ROUNDS = ("n_estimators", *ALIASES["n_estimators"])
 _OBJECTIVES = ("objective", "objective_type", "app", "application", "loss")
-
-
-def _checked_params(package: Any, params: Any) -> dict[str, Any]:
-    """Return parameters, without blanks around words: LightGBM takes ` auc` for no metric.
-
-    Raises:
-        ValueError: if LightGBM has no such parameter, or the number of rounds is none.
-    """
-    if not isinstance(params, Mapping):
-        raise ValueError(f"`params` must be a dict of parameters, but got {brief(params)}.")
-    kept = {_bare(name): _bare(value) for name, value in params.items()}
-    known = _known_names(package)
-    for name in kept:
-        if known and name not in known:
-            alike = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else []
-            hint = f" Did you mean {brief(alike[0])}?" if alike else ""
-            raise ValueError(
-                f"`params` must have parameters of LightGBM, but got {brief(name)}.{hint}"
-            )
-    for name in _ROUNDS:
-        if name in kept and whole_number(name, kept[name]) < 1:
-            raise ValueError(f"`{name}` in `params` must be at least 1, but got {kept[name]}.")
-    return kept
-
-
-def _known_names(package: Any) -> set[str]:
-    """Return the names of all parameters; without LightGBM's private table of them, none."""
-    try:
-        table = package.basic._ConfigAliases._get_all_param_aliases()
-        names = {*table, *(other for others in table.values() for other in others)}
-    except Exception:  # the table may go away or look otherwise
-        return set()
-    return names if names >= {*ALIASES} else set()
-
-
-def _bare(value: Any) -> Any:
-    """Return a text, or the texts of a list, without blanks at their ends."""
-    if isinstance(value, list | tuple):
-        return [*map(_bare, value)]
-    return value.strip() if isinstance(value, str) else value
 
 
 def _held_out(package: Any, train_set: Any, valid_sets: Any) -> Any:
@@ -356,20 +319,24 @@ def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None
     for name, rows, labels in sets:
         if labels is None and not isinstance(rows.data, str | PathLike | None):
             raise ValueError(f"`{name}` must have a label for each row, but has none.")
+    whole = train_set
+    while whole.reference is not None:  # a subset has the features that its whole has
+        whole = whole.reference
+    own = whole.params or {}
     try:
-        train_set.num_data()
+        whole.num_data()
     except Exception:  # LightGBM's own kind of error: the dataset was not constructed
         # A dataset takes no function, as an objective may be.
         options = {name: value for name, value in params.items() if not callable(value)}
-        train_set.params = {**options, **(train_set.params or {}), "feature_pre_filter": False}
-        train_set.construct()
+        whole.params = {**options, **own, "feature_pre_filter": False}
     else:
-        if {**params, **(train_set.params or {})}.get("feature_pre_filter", True):
+        if {**params, **own}.get("feature_pre_filter", True):
             raise ValueError(
                 "`train_set` must not be constructed before, or with "
                 'params={"feature_pre_filter": False}: features that large leaves cannot use are '
-                "gone from it, and smaller leaves are tried."
+                "gone from it, and smaller leaves are tried. So must the whole of a subset."
             )
+    train_set.construct()
     if held_out.label is None:  # a file, read as by `lightgbm.train`
         held_out.set_reference(train_set).construct()
     for name, rows, labels in sets:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +22,10 @@ from sklearn.metrics import roc_auc_score
 
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub.lightgbm import ALIASES
-from optuna_daub.lightgbm import _checked_params
 from optuna_daub.lightgbm import _Search
 from optuna_daub.lightgbm import tune
+from optuna_daub.spaces.lightgbm_params import ALIASES
+from optuna_daub.spaces.lightgbm_params import checked_params
 from tests import test_arguments as arguments
 from tests.test_arguments import Case
 from tests.test_arguments import Hostile
@@ -213,9 +214,9 @@ def test_without_lightgbm_s_private_table_any_name_is_taken(
         aliases = SimpleNamespace(_get_all_param_aliases=lambda: table)
         monkeypatch.setattr(lightgbm.basic, "_ConfigAliases", aliases)
     params = {"num_leaves": 5, "nun_leaves": 5, 7: 1}
-    assert _checked_params(lightgbm, params) == params
+    assert checked_params(lightgbm, params) == params
     with pytest.raises(ValueError, match="`n_iter` in `params` must be at least 1, but got 0"):
-        _checked_params(lightgbm, {"n_iter": 0})
+        checked_params(lightgbm, {"n_iter": 0})
 
 
 def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
@@ -259,6 +260,7 @@ def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
         ({"metric": " accuracy "}, "must have a metric .* with metric='accuracy'"),
         ({"metric": [" None"]}, r"must have a metric .* with metric=\['None'\]"),
         ({"metric": Hostile()}, "it says RuntimeError"),
+        ({"metric": {"auc", "binary_error"}}, "`metric` .* must have an order, .* Pass a list"),
     ],
 )
 def test_wrong_parameters_are_named_before_the_search(
@@ -269,6 +271,91 @@ def test_wrong_parameters_are_named_before_the_search(
     with pytest.raises(ValueError, match=match) as error:
         tune({**QUIET, "objective": "binary", **given}, *sets(X, y), seconds=1)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["valid_names", "optuna_callbacks", "study", "time_budget"])
+def test_arguments_of_the_tuner_are_told_what_they_are_called_here(name: str) -> None:
+    with pytest.raises(TypeError, match=f"no argument '{name}'.* `time_budget` is `seconds` here"):
+        tune({"objective": "binary"}, None, None, **{name: None})
+
+
+@pytest.mark.parametrize("is_whole_constructed", [False, True])
+def test_a_subset_has_no_features_filtered(is_whole_constructed: bool) -> None:
+    """LightGBM filters those of the whole, and refuses smaller leaves in all of its subsets."""
+    X, y = made()
+    whole = lightgbm.Dataset(X, y, params={"verbose": -1})
+    if is_whole_constructed:
+        whole.construct()
+    train, valid = (whole.subset(rows) for rows in ([*range(N)], [*range(N, 1200)]))
+    given = {**QUIET, **FEW, "objective": "binary"}
+    if is_whole_constructed:
+        with pytest.raises(
+            ValueError, match=r"`train_set` must not be constructed .* of a subset"
+        ):
+            tune(given, train, valid, seconds=1)
+        return
+    tuned = tune(given, train, valid, seconds=20, n_trials=2)
+    assert log_loss(y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
+    # Such leaves can be tried.
+    lightgbm.train({**given, "min_data_in_leaf": 2}, train, valid_sets=[valid])
+
+
+def test_a_list_of_learning_rates_is_that_of_lightgbm_train() -> None:
+    X, y = made()
+    rates = lightgbm.reset_parameter(learning_rate=[*np.geomspace(0.3, 0.01, 30)])
+    given = {**QUIET, "objective": "binary"}
+    rounds = {"num_boost_round": 30, "callbacks": [rates]}
+    tuned = tune(given, *sets(X, y), seconds=20, n_trials=3, **rounds)
+    booster = lightgbm.train(dict(tuned.best_params), sets(X, y)[0], callbacks=[rates])
+    np.testing.assert_allclose(booster.predict(X[N:]), tuned.booster.predict(X[N:]))
+
+
+def test_a_result_can_be_pickled() -> None:
+    X, y = made()
+    tuned = tune({**QUIET, **FEW, "objective": "binary"}, *sets(X, y), seconds=20, n_trials=2)
+    again = pickle.loads(pickle.dumps(tuned))
+    assert (again.best_params, again.best_score) == (tuned.best_params, tuned.best_score)
+    np.testing.assert_array_equal(again.booster.predict(X), tuned.booster.predict(X))
+
+
+def test_why_no_booster_could_be_trained_is_said() -> None:
+    X, y = made()
+
+    def undefined(*_: Any) -> tuple[str, float, bool]:
+        return "own", float("nan"), True
+
+    given = {**QUIET, **FEW, "objective": "binary", "metric": "None"}
+    with pytest.raises(
+        RuntimeError, match=r"No booster could be trained: .*score nan at 200 exam"
+    ):
+        tune(given, *sets(X, y), feval=undefined, seconds=20, n_trials=2)
+
+
+@pytest.mark.parametrize("has_booster", [True, False])
+def test_an_interrupted_search_returns_its_best_booster(has_booster: bool) -> None:
+    X, y = made()
+    n_trainings = 0
+
+    def interrupt(env: Any) -> None:
+        nonlocal n_trainings
+        n_trainings += env.iteration == env.begin_iteration
+        if n_trainings > (8 if has_booster else 1):  # the first one shows the metric
+            raise KeyboardInterrupt
+
+    def search() -> Any:
+        given = {**QUIET, **FEW, "objective": "binary"}
+        return tune(given, *sets(X, y), seconds=20, callbacks=[interrupt])
+
+    if not has_booster:
+        with pytest.raises(KeyboardInterrupt):
+            search()
+        return
+    try:
+        with pytest.warns(UserWarning, match="Interrupted: the best booster so far"):
+            tuned = search()
+    except KeyboardInterrupt:  # it would end all tests
+        pytest.fail("the best booster is lost")
+    assert log_loss(y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
 
 
 @pytest.mark.parametrize("name", ["objective", "application", "loss"])

@@ -52,7 +52,7 @@ class TrainingSet:
     """Labels -1 or +1, shape (n_problems, n_samples): one problem for two classes, else one for
     each class."""
     weights: NDArray[np.float64]
-    """Weights of the examples, above 0, shape (n_samples,)."""
+    """Weights of the examples, in [0, 1], the largest 1, shape (n_samples,)."""
     names: tuple[str, ...]
     """Names of the features; x0, x1, ... if the input has none."""
 
@@ -112,6 +112,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
         if not weights.all():
             kept = weights > 0.0
             X, y, weights = X[kept], np.asarray(y)[kept], weights[kept]
+        weights = weights / weights.max()  # only ratios count, and sums of large ones overflow
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(

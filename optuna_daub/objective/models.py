@@ -13,9 +13,11 @@ from typing import Any
 import joblib
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import whole_number
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.fitting import with_weights
+from optuna_daub.objective.signatures import accepts
 
 
 N_KEPT = 32
@@ -64,7 +66,13 @@ class KeptModels:
         self._models: OrderedDict[str, Trained] = OrderedDict()
         if isinstance(where, str | Path):
             self._folder = Path(where)
-            self._folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ValueError(
+                    f"`keep_models` must be a folder, or a place for one, but got {brief(where)}: "
+                    f"{error.strerror}."
+                ) from error
         elif where is not None:
             self._most = whole_number("keep_models", where)
             if self._most < 1:
@@ -119,7 +127,13 @@ class KeptModels:
 def extended(
     model: Any, rows: Rows, arguments: Mapping[str, Any], classes: NDArray[Any] | None
 ) -> Any:
-    """Return the model after it has learnt from these rows too, by `partial_fit`."""
-    more = {} if classes is None else {"classes": classes}
+    """Return the model after it has learnt from these rows too, by `partial_fit`.
+
+    A model that asks for all classes, as classifiers do, is given them.
+    """
+    if not len(rows):  # the same share of a small fold for both sizes
+        return model
+    asks = classes is not None and accepts(model.partial_fit, 2, "classes")
+    more = {"classes": classes} if asks else {}
     model.partial_fit(rows.X, rows.y, **with_weights(model, rows, {**more, **arguments}))
     return model

@@ -164,11 +164,9 @@ class Training:
 
     @cached_property
     def _classes(self) -> NDArray[Any] | None:
-        """All classes, for the first call of `partial_fit`; None for regression."""
+        """All labels, for the first call of `partial_fit`; None if targets are none."""
         labels = class_labels(self.division.rows.y)
-        is_kept = self.division.layout.classes is not None
-        is_of_classes = is_kept or self.scoring.task == "classification"
-        return labels.names if labels is not None and is_of_classes else None
+        return None if labels is None else labels.names
 
     def _fit_arguments(
         self, estimator: Any, training: Rows, validation: Rows | None

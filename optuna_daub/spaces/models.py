@@ -57,7 +57,7 @@ def lightgbm(
     options = ask.boosted(seed) | {"n_jobs": jobs}
     options |= {"num_leaves": ask.whole("leaves", 4, limits(n_rows)["leaves"])}
     options |= {"min_child_samples": ask.whole("leaf_rows", 2, 128)}
-    package = _imported("lightgbm")
+    package = imported("lightgbm")
     kind = package.LGBMClassifier if ask.has_classes else package.LGBMRegressor
     return kind(subsample_freq=1, verbose=-1, **options)
 
@@ -86,7 +86,7 @@ def xgboost(
     options = ask.boosted(seed) | {"n_jobs": jobs}
     options |= {"max_leaves": ask.whole("leaves", 4, limits(n_rows)["leaves"])}
     options |= {"min_child_weight": ask.real("leaf_weight", 0.001, 128.0)}
-    package = _imported("xgboost")
+    package = imported("xgboost")
     kind = package.XGBClassifier if ask.has_classes else package.XGBRegressor
     return kind(tree_method="hist", grow_policy="lossguide", max_depth=0, **options)
 
@@ -250,11 +250,11 @@ def _scaled(model: Any, categories: Sequence[int]) -> Any:
     return make_pipeline(prepared, model)
 
 
-def _imported(package: str) -> Any:
+def imported(package: str) -> Any:
+    """Return a package of boosters; raise an ImportError that says how to install it."""
     try:
         return import_module(package)
     except ImportError as error:
         raise ImportError(
-            f"This space needs {package}, which is not installed: "
-            "pip install 'optuna-daub[boosters]'"
+            f"This needs {package}, which is not installed: pip install 'optuna-daub[boosters]'"
         ) from error

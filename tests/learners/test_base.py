@@ -199,6 +199,16 @@ def test_examples_of_weight_zero_are_left_out(model: Any) -> None:
     np.testing.assert_array_equal(model.decision_function(X), kept.decision_function(X))
 
 
+@pytest.mark.parametrize("scale", [2.0**1023, 2.0**-1000])
+def test_only_ratios_of_weights_count(model: Any, scale: float) -> None:
+    """Also of weights whose sum is beyond the largest float."""
+    X, y = noisy(200, 3, seed=8)
+    weights = np.where(np.arange(200) % 3 == 0, 0.25, 1.0)
+    plain = clone(model).fit(X, y, sample_weight=weights)
+    scaled = model.fit(X, y, sample_weight=scale * weights)
+    np.testing.assert_array_equal(scaled.decision_function(X), plain.decision_function(X))
+
+
 def test_a_single_varying_feature_suffices(model: Any) -> None:
     X, y = noisy(200, 1, seed=9)
     padded = np.hstack([np.ones((200, 1)), X, np.zeros((200, 1))])

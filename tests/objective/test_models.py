@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.base import ClassifierMixin
 from sklearn.datasets import make_classification
 from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
@@ -75,7 +76,16 @@ def _no_calls() -> None:
     Counting.calls.clear()
 
 
-@pytest.mark.parametrize("options", [{}, {"cv": 2}, {"shuffle": False}], ids=str)
+def own_score(estimator: Any, X: Any, y: Any) -> float:
+    """Accuracy, by a scorer that does not say that it is one of classes."""
+    return float(np.mean(estimator.predict(X) == y))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"cv": 2}, {"shuffle": False}, {"stratify": False, "scoring": own_score}],
+    ids=["held out", "folds", "time", "scorer of one's own"],
+)
 def test_partial_fit_sees_each_row_once_and_scores_as_in_one_go(options: dict[str, Any]) -> None:
     """A naive Bayes is the same whether it learns at once or in parts."""
     objective = TrainingSizeObjective(naive, X, Y, incremental=True, **options)
@@ -100,6 +110,35 @@ def test_partial_fit_sees_each_row_once_and_scores_as_in_one_go(options: dict[st
     assert full
     for curve in full:
         assert curve.score == pytest.approx(plain(FixedTrial(dict(curve.params))))
+
+
+def test_a_fold_without_new_rows_keeps_its_model() -> None:
+    """The first fold takes 17 of its 17 rows at 88 and at 90 of 92."""
+    objective = TrainingSizeObjective(
+        naive, X[:110], Y[:110], incremental=True, shuffle=False, cv=5
+    )
+    study = optuna.create_study(
+        direction="maximize",
+        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=3),
+        pruner=DAUBPruner(sizes=[88, 90, 92]),
+    )
+    study.optimize(objective)
+    (best, calls) = (best_learner(study), [*Counting.calls])
+    assert best is not None
+    assert len({*calls}) > 5, "it was trained further"
+    assert 0 not in calls
+    assert best.score == pytest.approx(objective(FixedTrial(dict(best.params))))
+
+
+def test_a_regressor_is_not_given_classes() -> None:
+    """Whole numbers of few values may be classes; the estimator knows better."""
+
+    def build(trial: optuna.Trial) -> SGDRegressor:
+        return SGDRegressor(alpha=trial.suggest_float("alpha", 1e-5, 1, log=True), random_state=0)
+
+    y = np.clip(np.rint(X[:, 0]), -1, 1)
+    study = searched(TrainingSizeObjective(build, X, y, scoring=None, incremental=True))
+    assert study.best_value > 0.5
 
 
 def test_classes_that_come_late_are_known_from_the_first_rows_on() -> None:
@@ -338,13 +377,16 @@ def test_a_failed_training_is_not_gone_on_with() -> None:
     assert Counting.calls[:3] == [sizes[0], sizes[1] - sizes[0], sizes[1]]
 
 
-def test_what_cannot_go_on_is_refused() -> None:
+def test_what_cannot_go_on_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"`incremental=True` goes on .* but got both"):
         TrainingSizeObjective(lambda trial, n, previous: None, X, Y, incremental=True)
     with pytest.raises(ValueError, match=r"`keep_models` keeps models that are trained further"):
         TrainingSizeObjective(naive, X, Y, keep_models=3)
     with pytest.raises(ValueError, match=r"`keep_models` must be"):
         TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=0)
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"`keep_models` must be a folder.* File exists"):
+        TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=tmp_path / "file")
     tree = TrainingSizeObjective(lambda trial: DecisionTreeClassifier(), X, Y, incremental=True)
     with pytest.raises(SetupError, match=r"needs estimators with `partial_fit`, but Decision"):
         tree(FixedTrial({}))
