@@ -1,9 +1,9 @@
-"""Learning and validating on as many examples as a stopping rule asks for, and no more.
+"""Train and validate on only as many examples as a stopping rule needs.
 
     python examples/adaptive_boosting.py
 
-First, boosting rounds that draw their own examples from a large table, with three rules. Then a
-nearest-neighbour classifier, slow to ask, validated on a sample that is large enough.
+First, boosting draws in each round a sample from a large table, with three rules for its size.
+Then a nearest-neighbour classifier, which predicts slowly, is validated on a sample.
 """
 
 import os

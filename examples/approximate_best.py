@@ -1,12 +1,12 @@
 """Find a learner within 0.01 of the best of 20, with probability 0.95, on part of the data.
 
-    python examples/approximate_best.py                               # a table made here
+    python examples/approximate_best.py                               # a generated table
     python examples/approximate_best.py --data flightlate.parquet --target target \\
-        --codes carrier,origin,dest                                   # a file of yours
+        --codes carrier,origin,dest                                   # your own file
 
-Needs `pip install 'optuna-daub[quickstart]'`. At the end ABC says what it promises of its answer,
-and what that rests on. It takes some 100,000 rows before it saves anything; for smaller tables
-see quickstart.py.
+Needs `pip install 'optuna-daub[quickstart]'`. At the end, ABC prints its guarantee and the
+conditions of it. ABC saves time only on tables of about 100,000 rows or more. For smaller tables
+use quickstart.py.
 """
 
 import argparse
@@ -34,16 +34,16 @@ SMOKE = "OPTUNA_DAUB_SMOKE" in os.environ
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", help="CSV or Parquet file; without it, parcels made here")
+    parser.add_argument("--data", help="CSV or Parquet file; without it, generated parcels")
     parser.add_argument("--target", default="late", help="column of 2 or more classes to predict")
-    parser.add_argument("--codes", default="", help="columns of numbers that are categories: a,b")
+    parser.add_argument("--codes", default="", help="columns whose numbers are categories: a,b")
     parser.add_argument("--learners", type=int, default=5 if SMOKE else 20)
-    parser.add_argument("--seed", type=int, default=10, help="10 draws every kind")
+    parser.add_argument("--seed", type=int, default=10, help="10 draws all kinds of models")
     parser.add_argument("--epsilon", type=float, default=0.01, help="tolerated loss of accuracy")
     parser.add_argument("--scheduler", default="gradient_ci", help="or ucb, round_robin")
     parser.add_argument("--interval", default="hoeffding", help="or massart, clopper_pearson")
     parser.add_argument("--refit", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--storage", help="of the Optuna study, to go on after Ctrl-C")
+    parser.add_argument("--storage", help="of the Optuna study, to continue after Ctrl-C")
     return parser.parse_args()
 
 
@@ -61,7 +61,7 @@ def main() -> None:
     objective = TrainingSizeObjective(build, *features_and_classes(table, args.target, args.codes))
     settings = {
         "max_resource": objective.n_train,  # 70 % of the rows
-        "n_validation": objective.n_validation,  # the rest; probes are scored on samples of it
+        "n_validation": objective.n_validation,  # small trainings use a part
         "epsilon": args.epsilon,
         "scheduler": args.scheduler,
         "interval": args.interval,
@@ -77,7 +77,7 @@ def main() -> None:
     )
     study.optimize(objective)
     identified = best_learner(study).seconds
-    if args.refit:  # a pruner with refit=True does both at once; so the seconds of each are seen
+    if args.refit:  # in two steps, to measure the seconds of each; one with refit=True is enough
         study.pruner = ABCPruner(**settings, refit=True)
         study.optimize(objective)
     best = best_learner(study)
@@ -88,5 +88,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    warnings.filterwarnings("ignore", module="sklearn")  # of iterations that were too few
+    warnings.filterwarnings("ignore", module="sklearn")  # on too few iterations
     main()

@@ -2,9 +2,9 @@
 
     python examples/budgeted_boosting.py [--picture FILE]
 
-Every feature has a cost that is paid for each example to be classified, and a right answer is
-worth 100 units. The study searches budget and trade-off for the best accuracy less what the
-features cost; the picture shows what each learner costs and how good it is.
+Every feature has a cost, which is paid for each example that is classified. A right answer is
+worth 100 units. The study searches the budget and the trade-off with the best accuracy minus cost.
+The picture shows the cost and the accuracy of each learner.
 """
 
 import argparse

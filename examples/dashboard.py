@@ -1,7 +1,7 @@
 """Watch a study while it runs: pictures in optuna-dashboard, one line in the terminal.
 
-    python examples/dashboard.py                        # a puzzle made here
-    python examples/dashboard.py table.parquet label    # a file of yours, and what to predict
+    python examples/dashboard.py                        # generated data
+    python examples/dashboard.py table.parquet label    # your own file, and its target column
 
     optuna-dashboard sqlite:///dashboard.db             # meanwhile, in another terminal
 
@@ -51,7 +51,7 @@ def main(path: str | None = None, target: str = "") -> None:
     )
     for learner in learners:
         study.enqueue_trial({"learner": learner}, skip_if_exists=True)
-    print(f"Look at it with: optuna-dashboard {STORAGE}")
+    print(f"To watch it, run: optuna-dashboard {STORAGE}")
     study.optimize(
         objective, catch=Exception, callbacks=[DashboardCallback(every=5), ProgressBar()]
     )
@@ -62,5 +62,5 @@ def main(path: str | None = None, target: str = "") -> None:
 
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # log lines would break the progress bar
-    warnings.filterwarnings("ignore", module="sklearn")  # of learners that do not suit the data
+    warnings.filterwarnings("ignore", module="sklearn")  # learners may not suit the data
     main(*sys.argv[1:])

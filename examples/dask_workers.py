@@ -1,10 +1,10 @@
-"""Let the workers of a Dask cluster work on one study: the path to many machines.
+"""Run one study on the workers of a Dask cluster, which may be on many machines.
 
-    python examples/dask_workers.py --workers 4              # a cluster of processes made here
-    python examples/dask_workers.py --scheduler tcp://host:8786          # a cluster that runs
+    python examples/dask_workers.py --workers 4              # starts a cluster of processes
+    python examples/dask_workers.py --scheduler tcp://host:8786          # uses a running cluster
 
-The study lives on the cluster's scheduler (`DaskStorage`; give it a URL to keep the study), so the
-workers need no database, only the scheduler. Each of them calls `study.optimize`.
+The cluster's scheduler stores the study (`DaskStorage`), so the workers need no database. With
+`--storage` the scheduler keeps the study at a URL. Each worker calls `study.optimize`.
 Needs `pip install 'optuna-daub[workers]'`.
 """
 
@@ -44,14 +44,14 @@ def build(trial: optuna.Trial) -> ExtraTreesClassifier:
 
 
 def hush() -> None:
-    """Keep the scheduler from logging each question for a trial that is not there yet."""
+    """Turn off the scheduler's log of each request for a trial that does not exist yet."""
     logging.getLogger("distributed.core").setLevel(logging.CRITICAL)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=2, help="of the cluster made here")
-    parser.add_argument("--scheduler", help="address of a cluster that runs already")
+    parser.add_argument("--workers", type=int, default=2, help="of the cluster that is started")
+    parser.add_argument("--scheduler", help="address of a running cluster")
     parser.add_argument("--storage", help="URL that the scheduler keeps the study at")
     args = parser.parse_args()
     made_here = {"n_workers": args.workers, "threads_per_worker": 1, "dashboard_address": None}
@@ -60,7 +60,7 @@ def main() -> None:
     objective = TrainingSizeObjective(build, X, y)
     with Client(args.scheduler) if args.scheduler else Client(**made_here) as client:
         client.run_on_scheduler(hush)
-        # Each worker that unpickles a DaskStorage warns; an error made of that would hang it.
+        # A worker that unpickles a DaskStorage warns. As an error, the warning would hang it.
         client.run(warnings.simplefilter, "ignore", optuna.exceptions.ExperimentalWarning)
         study = optuna.create_study(
             storage=DaskStorage(args.storage),
@@ -70,7 +70,7 @@ def main() -> None:
         )
         n_workers = len(client.scheduler_info()["workers"])
         jobs = [client.submit(study.optimize, objective, pure=False) for _ in range(n_workers)]
-        client.gather(jobs)  # raises what a worker has raised
+        client.gather(jobs)  # raises the errors of workers
         best = best_learner(study)
         print(f"\n{best.params}\nscore {best.score:.4f}: {best.reason}")
 

@@ -1,4 +1,4 @@
-"""The data of the quickstart: a puzzle made here, or a file of yours."""
+"""The data of the quickstart: generated data, or your own file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST_VALIDATION_SET = 10_000
 def parity(n_train: int = 21_500, n_valid: int = 21_500, seed: int = 0) -> Split:
     """Return distinct patterns of 16 bits; the class is the parity of five of them.
 
-    The other eleven are distractors: no feature alone, nor any four, tell anything of the class.
+    The other eleven are distractors. Fewer than five features say nothing about the class.
     """
     patterns = np.random.default_rng(seed).permutation(2**16 - 1)  # 65,535: all but one
     X = (patterns[: n_train + n_valid, None] >> np.arange(16)) & 1

@@ -2,12 +2,12 @@
 
 `build` suggests one of logistic regression, linear SVM, LightGBM, random forest and a neural
 network, and then its hyperparameters. The paper counts 29 hyperparameters and does not list
-them; here are 20, in ranges that 1.4 million rows can be trained with on one core.
+them. Here are 20, in ranges that allow training on 1.4 million rows on one core.
 
-Two of them heed what ABC rests on. The forests have few leaves: one that memorises its sample has
-an upper end of 1, and is not dropped before all others are pinned down. The networks train until
-they fit their sample: stopped after a few epochs, those on small samples would fit them worse
-than if trained on more data, and be dropped for it.
+Two of the learners are chosen to fulfil the conditions of ABC. The forests have few leaves: a
+forest that memorises its sample has an upper end of 1, and is dropped last. The networks train
+until they fit their sample. If they stopped after a few epochs, networks on small samples would
+fit their sample worse than networks on more data, and would be dropped wrongly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A policy of your own: two learners on little data, then the better one on all of it.
+"""A policy of your own: train two learners on little data, then the better one on all the data.
 
     python examples/own_policy.py
 
-A policy is a frozen value: a pool of learning curves in, a decision with its reason out.
+A policy is a frozen value. It turns a pool of learning curves into a decision with its reason.
 """
 
 import optuna

@@ -1,10 +1,10 @@
 """A pool of 41 learners as one Optuna search space.
 
-`build` suggests a learner by name, then the hyperparameters that this learner has, each with one
-value, so the study records them and no sampler has to choose. To search among values instead,
-give a parameter a range in `_suggested`. The names are those of the recorded learning curves in
-the benchmarks. Every random state is 0; LightGBM and XGBoost run on one core, and so does all
-else where the environment has OMP_NUM_THREADS=1.
+`build` suggests a learner by name, and then its hyperparameters. Each hyperparameter has one
+value, so the study records it, and no sampler has to choose. To search among values instead, give
+a parameter a range in `_suggested`. The names are those of the recorded learning curves in the
+benchmarks. Every random state is 0. LightGBM and XGBoost run on one core. With OMP_NUM_THREADS=1
+in the environment, all other learners do so too.
 """
 
 from __future__ import annotations

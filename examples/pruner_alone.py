@@ -3,9 +3,9 @@
     python examples/pruner_alone.py
 
 The objective is plain Optuna: `trial.report` with the number of training examples as the step, and
-`trial.should_prune`. A trial is pruned for good once the bound on its score on all the data is
-below a score that another trial has reached already: a drop-in replacement for HyperbandPruner. To
-have trials suspended and resumed instead, see tpe_lightgbm.py.
+`trial.should_prune`. A trial is pruned for good when the bound on its score on all the data is
+below a score that another trial has reached. So DAUBPruner replaces HyperbandPruner without other
+changes. In tpe_lightgbm.py, trials are suspended and resumed instead.
 """
 
 import os
@@ -54,4 +54,4 @@ if __name__ == "__main__":
 
     spent = sum(sum(trial.intermediate_values) for trial in study.trials)
     print(f"\n{study.best_params}\nscore {study.best_value:.4f} after training on {SIZES[-1]:,}")
-    print(f"{spent:,} examples in all, against {N_TRIALS * sum(SIZES):,} without a pruner")
+    print(f"{spent:,} training examples, instead of {N_TRIALS * sum(SIZES):,} without a pruner")

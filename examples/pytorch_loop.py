@@ -1,10 +1,10 @@
-"""Tune a PyTorch network; its training goes on, not anew, when it gets more rows.
+"""Tune a PyTorch network that continues its training when it gets more rows.
 
     python examples/pytorch_loop.py
 
-Needs `pip install torch`. Subsets are nested, so a network that has seen the first 2,000 rows goes
-on from its weights on the first 4,000: `build` is given it as `previous`. A network that was
-suspended goes on from where it was, too.
+Needs `pip install torch`. Subsets are nested. So a network that was trained on the first 2,000
+rows can continue from its weights on the first 4,000: `build` gets it as `previous`. A suspended
+network continues in the same way when it is resumed.
 """
 
 import os
@@ -37,7 +37,7 @@ EPOCHS, BATCH = 4, 64
 
 
 class Net(ClassifierMixin, BaseEstimator):
-    """A network with one hidden layer, with scikit-learn's interface; `fit` goes on if it can."""
+    """A network with one hidden layer. A second `fit` continues from the weights of the first."""
 
     def __init__(self, width=16, rate=0.01):
         self.width = width
@@ -86,5 +86,5 @@ if __name__ == "__main__":
 
     best = best_learner(study)
     print(f"{best.params}\nscore {best.score:.4f} after training on {best.size:,} rows")
-    print(f"{best.examples:,} rows in all, against {N_LEARNERS * best.size:,} for all on all")
+    print(f"{best.examples:,} rows, instead of {N_LEARNERS * best.size:,} for all on all rows")
     print(objective.model(study))  # the network itself, as it was scored

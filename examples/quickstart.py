@@ -1,10 +1,10 @@
 """Find the best of 41 learners without training all of them on all the data.
 
-    python examples/quickstart.py                                     # a puzzle made here
-    python examples/quickstart.py --data table.csv --target label     # a file of yours
+    python examples/quickstart.py                                     # generated data
+    python examples/quickstart.py --data table.csv --target label     # your own file
 
-Needs `pip install 'optuna-daub[quickstart]'`. Stop it with Ctrl-C whenever you like: the same
-command goes on where it was, since all it knows is in the study's storage.
+Needs `pip install 'optuna-daub[quickstart]'`. Stop it with Ctrl-C at any time. The same command
+then resumes the study, since the study's storage has all results.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--data", help="CSV or Parquet file; without it, parity of 5 of 16 bits")
     parser.add_argument("--target", help="column of --data to predict")
     parser.add_argument("--train-rows", type=int, help="default 70 %% of --data, at most 38,500")
-    parser.add_argument("--learners", type=int, default=len(POOL), help="only the first so many")
+    parser.add_argument("--learners", type=int, default=len(POOL), help="use only the first ones")
     parser.add_argument("--storage", default="sqlite:///quickstart.db", help="of the Optuna study")
     parser.add_argument("--n-jobs", type=int, default=1, help="trainings at a time")
     args = parser.parse_args()
@@ -67,11 +67,11 @@ def main() -> None:
     try:
         study.optimize(objective, n_jobs=args.n_jobs, catch=Exception, callbacks=[show_progress])
     except KeyboardInterrupt:
-        print("\nInterrupted. The same command goes on from here.")
+        print("\nInterrupted. The same command resumes the study.")
     print_result(study, objective.n_train)
 
 
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    warnings.filterwarnings("ignore", module="sklearn")  # of learners that do not suit the data
+    warnings.filterwarnings("ignore", module="sklearn")  # learners may not suit the data
     main()

@@ -1,4 +1,4 @@
-"""The quickstart's output: one line while it works, a table at the end."""
+"""The quickstart's output: one line while it runs, a table at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optuna_daub.study import LearnerCurve
 
 
 def show_progress(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-    """Print the learner with most data: a line that changes, or one per change if it is kept."""
+    """Print the leading learner: one line that changes, or one per change outside a terminal."""
     leader = best_learner(study)
     if leader is None:
         return
@@ -29,7 +29,7 @@ def show_progress(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
 
 
 def print_result(study: optuna.Study, n_train: int) -> None:
-    """Print all learners, the best first, and what they cost beside training all on all."""
+    """Print all learners, the best first, and the cost next to training all on all the data."""
     leader = best_learner(study)
     if leader is None:
         print("No learner has a score yet.")
@@ -52,8 +52,8 @@ def print_result(study: optuna.Study, n_train: int) -> None:
         seconds = sum(_seconds_on(n_train, curve) for curve in curves)
         print(f"{all_on_all:<29}{len(curves) * n_train:>11,}{seconds:>11,.0f} *")
         print(
-            "* an estimate, not measured: each learner's seconds at its size above, scaled up in\n"
-            "  proportion; too low for learners that slow down faster, like kernel machines"
+            "* an estimate: each learner's seconds at its size above, scaled up in proportion\n"
+            "  to the examples; too low for learners that slow down faster, like kernel machines"
         )
 
 
@@ -66,9 +66,9 @@ def _number(value: float | None) -> str:
 
 
 def _seconds_on(n_train: int, curve: LearnerCurve) -> float:
-    """Return the seconds of a learner on all the data if its time is proportional to its data.
+    """Return the seconds of a learner on all the data, in proportion to its last training.
 
-    Fitting a power to its few short times instead would blow up their noise.
+    A power law fitted to its few short times would increase their noise.
     """
     last = curve.observations[-1] if curve.observations else None
     return 0.0 if last is None else (last.seconds or 0.0) * n_train / last.size

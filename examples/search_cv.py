@@ -2,8 +2,8 @@
 
     python examples/search_cv.py adult.csv --target income --seconds 60
 
-Each candidate is a pipeline of text as numbers and boosted trees, or a linear model. Without a
-file, a table is made.
+Each candidate is a pipeline. It encodes text as numbers, and has boosted trees or a linear model.
+Without a file, a table is generated.
 """
 
 import argparse
@@ -53,7 +53,7 @@ SPACE = [
 
 
 def made(n_rows: int) -> pd.DataFrame:
-    """Return parcels of which some are late: by carrier, hour and distance, some of it unknown."""
+    """Return parcels, late or in time by carrier, hour and distance, with missing values."""
     rng = np.random.default_rng(0)
     carrier, hour, km = (
         rng.integers(0, 9, n_rows),
@@ -68,7 +68,7 @@ def made(n_rows: int) -> pd.DataFrame:
 
 
 def main() -> None:
-    """Read, search, and print what was found."""
+    """Read the table, search, and print the result."""
     parser = argparse.ArgumentParser(description="A search in scikit-learn's interface.")
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--target", default="target")

@@ -1,4 +1,4 @@
-"""The data of approximate_best.py: a table made here, or a file of yours, columns as they are."""
+"""The data of approximate_best.py: a generated table, or your own file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 
 
 def parcels(n_rows: int, seed: int = 0) -> pd.DataFrame:
-    """Return parcels: late more often with some carriers, on long ways and by night."""
+    """Return parcels, late more often with some carriers, over long distances and at night."""
     rng = np.random.default_rng(seed)
     carrier, hour = rng.integers(0, 12, n_rows), rng.uniform(0, 24, n_rows)
     km = rng.gamma(2, 200, n_rows)

@@ -1,10 +1,10 @@
-"""Plug the pair into an existing TPE search over one LightGBM space.
+"""Use DAUBPruner and DataAllocationSampler in an existing TPE search over a LightGBM space.
 
     python examples/tpe_lightgbm.py
 
-Of a plain Optuna search three things change: `sampler=` wraps the sampler you have, `pruner=` is
-DAUBPruner, and the objective trains in a loop over `training_sizes(trial)`. TPE sees one row for
-each model, and proposes 40 of them; most never see more than a part of the data.
+Three things differ from a plain Optuna search: `sampler=` wraps the sampler that you have,
+`pruner=` is DAUBPruner, and the objective trains in a loop over `training_sizes(trial)`. TPE
+proposes 40 models, and sees one trial for each. Most models are trained only on part of the data.
 """
 
 import os
@@ -59,4 +59,4 @@ if __name__ == "__main__":
 
     best = best_learner(study)
     print(f"\n{study.best_params}\nscore {study.best_value:.4f} after training on {best.size:,}")
-    print(f"{best.examples:,} examples in all, against {N_LEARNERS * N_TRAIN:,} for all on all")
+    print(f"{best.examples:,} examples, instead of {N_LEARNERS * N_TRAIN:,} for all on all data")

@@ -1,14 +1,14 @@
-"""Let several processes work on one study, on as many cores or machines as you have.
+"""Run one study in several processes, on one or many machines.
 
     python examples/workers.py --workers 4                    # four processes on this machine
 
-or one in each of as many shells, on as many machines, with a storage that all of them reach (start
-the first a few seconds before the others, since it makes the tables):
+Or run this line in several shells, also on several machines, with a storage that all can reach.
+Start the first one a few seconds before the others, since it creates the tables:
 
     python examples/workers.py --workers 1 --storage postgresql+psycopg2://me@server/studies
 
-A worker opens the study by its storage and calls `study.optimize`: that is all. No learner is
-trained by two workers at once, workers may come, go and be killed, and all end with the study.
+A worker only opens the study by its storage and calls `study.optimize`. Two workers never train
+one learner at the same time. Workers may start later, stop or be killed. All end with the study.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def build(trial: optuna.Trial) -> ExtraTreesClassifier:
 
 
 def work(storage: str) -> optuna.Study:
-    """Work on the study until it ends; start it if no other worker has."""
+    """Open the study, or create it, and work on it until it ends."""
     X, y = make_classification(N_ROWS, n_informative=10, n_clusters_per_class=4, random_state=0)
     objective = TrainingSizeObjective(build, X, y)
     study = optuna.create_study(
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--storage", default="sqlite:///workers.db", help="of the Optuna study")
     args = parser.parse_args()
 
-    optuna.storages.get_storage(args.storage)  # makes the tables before the workers meet there
+    optuna.storages.get_storage(args.storage)  # creates the tables before the workers start
     spawn = multiprocessing.get_context("spawn")
     helpers = [spawn.Process(target=work, args=[args.storage]) for _ in range(args.workers - 1)]
     for helper in helpers:
