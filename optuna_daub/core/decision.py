@@ -33,8 +33,8 @@ class Reason:
     """
 
     sentence: str
-    """Text with `{0}`, `{1}`, ... for the scores, and `{less}`, `{largest}`, `{up}` for words that
-    depend on their direction."""
+    """Text with `{0}`, `{1}`, ... for the scores, and `{less}`, `{largest}`, `{below}` for words
+    that depend on their direction."""
     scores: tuple[float, ...] = ()
     """Scores in the sentence, in the order of its numbers."""
     is_mirrored: bool = False
@@ -59,9 +59,9 @@ class Reason:
         return str(reason.mirrored() if sign < 0 else reason)
 
     def __str__(self) -> str:
-        words = {"less": "<", "largest": "largest", "up": "up"}
+        words = {"less": "<", "largest": "largest", "below": "below"}
         if self.is_mirrored:
-            words = {"less": ">", "largest": "smallest", "up": "down"}
+            words = {"less": ">", "largest": "smallest", "below": "above"}
         return self.sentence.format(*_distinct(self.scores), **words)
 
 

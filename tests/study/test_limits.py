@@ -32,6 +32,7 @@ from optuna_daub.study.worker import looking
 from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization import plot_upper_bounds
 from tests.study.table_study import answer
+from tests.study.table_study import by_formula
 from tests.study.table_study import pair
 
 
@@ -45,17 +46,9 @@ def study_of(
     pruner: AllocationPruner | None = None,
 ) -> optuna.Study:
     """Return a study whose learners have these scores, by x in [0, 1] and size."""
-
-    def objective(trial: optuna.Trial) -> float:
-        x, seen = trial.suggest_float("x", 0, 1), 0.0
-        for n in training_sizes(trial):
-            seen = score(x, n)
-            report(trial, n, seen, training_score=seen)
-        return seen
-
     rule = pruner or DAUBPruner(sizes=SIZES, cost="examples")
     study = pair(rule, RandomSampler(seed=0), direction=direction, n_learners=n_learners)
-    study.optimize(objective, n_trials=30)
+    study.optimize(by_formula(score, training_score=score), n_trials=30)
     return study
 
 
@@ -173,17 +166,17 @@ def test_scores_that_a_limit_makes_equal_are_not_said_to_differ(
 
 
 def test_sentences_speak_in_the_direction_of_the_user() -> None:
-    reason = Reason("pays {up} to {0}, {less} {1}, the {largest}", (1.05, 0.25))
-    assert reason.told(1, Limits(0.0, 1.0)) == "pays up to 1.000, < 0.250, the largest"
-    reason = Reason("pays {up} to {0}, {less} {1}, the {largest}", (0.05, -0.25))
-    assert reason.told(-1, Limits(highest=0.0)) == "pays down to 0.000, > 0.250, the smallest"
+    reason = Reason("pays {below} {0}, {less} {1}, the {largest}", (1.05, 0.25))
+    assert reason.told(1, Limits(0.0, 1.0)) == "pays below 1.000, < 0.250, the largest"
+    reason = Reason("pays {below} {0}, {less} {1}, the {largest}", (0.05, -0.25))
+    assert reason.told(-1, Limits(highest=0.0)) == "pays above 0.000, > 0.250, the smallest"
 
 
-def test_a_study_that_minimizes_pays_down_to_something() -> None:
+def test_a_study_that_minimizes_speaks_of_scores_above() -> None:
     study = study_of(error, "minimize")
     texts = " ".join(trial.user_attrs["daub:reason"] for trial in study.trials)
-    assert "pays down to 0." in texts
-    assert " up to " not in texts
+    assert "pay only if the best score were above 0." in texts
+    assert " below " not in texts
     assert "larg" not in texts
 
 

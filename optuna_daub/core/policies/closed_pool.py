@@ -298,9 +298,10 @@ def _end(pool: Pool, terms: Terms) -> Finish:
     if not math.isfinite(found.values[other]):
         text = "full-data score {0}; the time left is too short for another training on all"
         return Finish(winner, Reason(text, (score,)), ranking)
+    learner = int(pool.curves.learners[other])
     text = (
-        f"full-data score {{0}}; going on with learner {int(pool.curves.learners[other])} pays "
-        "{up} to {1} only"
+        f"full-data score {{0}}; training learner {learner} further would pay only if the best "
+        "score were {below} {1}"
     )
     return Finish(winner, Reason(text, (score, float(found.values[other]))), ranking)
 

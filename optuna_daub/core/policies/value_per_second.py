@@ -215,7 +215,7 @@ class ValuePerSecond(Policy):
         """Return the ranking by price, the expected gain per second."""
         excluded = "with all the data it may end too late"
         if not known.has_model:
-            excluded = "another learner is the first to get all the data"
+            excluded = "another learner is planned as the first on all the data"
         return Ranking(
             "expected gain",
             pool.curves.learners,

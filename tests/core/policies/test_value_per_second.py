@@ -256,11 +256,6 @@ def test_the_last_run_is_on_all_the_data(count: int) -> None:
 # Time.
 
 
-def test_an_open_search_without_a_limit_does_not_end() -> None:
-    assert len(long_search()) == 80
-    assert all(isinstance(step.decision, Extend | Propose) for step in long_search())
-
-
 def test_nothing_is_started_that_would_more_probably_be_late() -> None:
     for left, expected in ((1e6, {Extend, Propose}), (30.0, {Extend, Propose}), (5.0, {Finish})):
         assert type(POLICY.decide(replace(pool_of(), left=Cost(0, left)))) in expected
@@ -426,7 +421,7 @@ def test_every_learner_is_explained() -> None:
     early = pool_of(full=0)
     first = POLICY.decide(replace(early, left=Cost(0, 5.0)))
     texts = {str(why_not(first, learner)) for learner in early.curves}
-    assert "another learner is the first to get all the data" in texts
+    assert "another learner is planned as the first on all the data" in texts
 
 
 def test_what_is_no_unit_or_price_is_refused() -> None:
