@@ -240,8 +240,9 @@ def write_inheritance(
 ) -> None:
     """Copy scores, user attributes and constraints of earlier runs to a resumed learner's trial.
 
-    So the trial's plot is whole, and the study's best trial has the learner's constraints. The
-    objective sets its own constraints again.
+    So the trial's plot is whole, the objective reads the attributes that it has set in an earlier
+    run, and the study's best trial has the learner's constraints. The objective sets its own
+    constraints again.
     """
     storage, trial_id, constraints = study._storage, trial._trial_id, learner.constraints
     for seen in learner.curve.observations:
@@ -250,6 +251,7 @@ def write_inheritance(
     for name, value in learner.user_attrs.items():
         if name not in trial.user_attrs:
             storage.set_trial_user_attr(trial_id, name, value)
+            trial.user_attrs[name] = value  # Optuna's running trial reads this copy
     if records.CONSTRAINTS in constraints:
         write_constraints(study, trial, {records.CONSTRAINTS: constraints[records.CONSTRAINTS]})
 

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import partial
 
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import LearningCurve
@@ -63,12 +65,16 @@ class SuccessiveHalving(Policy):
             return Propose(self.sizes[0], Reason("every learner is trained on the smallest size"))
         if not alive:
             return Finish(None, _nothing_left(pool))
-        best = max(alive, key=_order)
+        # Learners on larger sizes are compared by their scores of this round. So a process that
+        # opens the study later, and remembers no drops, makes them again.
+        *_, best = by_score = sorted(alive, key=partial(_order, smallest))
         if smallest == self.sizes[-1]:
             return Finish(best.learner, Reason("best of the last round with {0}", (best.score,)))
-        if smallest and (loser := self._loser(alive, len(pool.curves), smallest)):
+        loser = next((curve for curve in by_score if curve.learner not in pool.busy), None)
+        if smallest and loser and self._has_losers(pool, smallest):
+            scores = (_score(smallest, loser), _score(smallest, best))
             text = f"score {{0}} at {smallest:,} is the worst left; {{1}} of {best.learner} leads"
-            return Drop(loser.learner, Reason(text, (loser.score, best.score)))
+            return Drop(loser.learner, Reason(text, scores))
         if following is None:
             return Wait(Reason("the last learners of this round are being trained"))
         # The last one left skips sizes: nothing is compared with it any more.
@@ -77,12 +83,11 @@ class SuccessiveHalving(Policy):
         text = f"learner {following.learner} is the next of {len(alive)} left, in the order of ids"
         return Extend(following.learner, size, Reason(text))
 
-    def _loser(self, alive: list[LearningCurve], total: int, size: int) -> LearningCurve | None:
-        """Return the worst learner if more are left than this round may keep."""
-        if any(curve.size > size for curve in alive):
-            return None  # the next round has started, so this one is over
-        kept = -(-total // self.keep_one_in ** (self.sizes.index(size) + 1))  # rounded up
-        return min(alive, key=_order) if len(alive) > kept else None
+    def _has_losers(self, pool: Pool, size: int) -> bool:
+        """Return whether the round at a size has more learners left than it may keep."""
+        part = self.keep_one_in ** (self.sizes.index(size) + 1)
+        kept: int = -(-len(pool.curves) // part)  # rounded up
+        return sum(_has_passed(size, curve) for curve in pool.curves.values()) > kept
 
 
 def _nothing_left(pool: Pool) -> Reason:
@@ -90,7 +95,7 @@ def _nothing_left(pool: Pool) -> Reason:
     ruled_out = [curve for curve in pool.curves.values() if curve.cause == "ruled out"]
     if not ruled_out:
         return Reason("no learner is left")
-    best = max(ruled_out, key=_order)
+    best = max(ruled_out, key=partial(_order, math.inf))
     text = (
         "no learner is left: those not ruled out have failed or are infeasible; of those "
         f"ruled out, learner {best.learner} has the {{largest}} score {{0}}, at {best.size:,}"
@@ -98,5 +103,20 @@ def _nothing_left(pool: Pool) -> Reason:
     return Reason(text, (best.score,))
 
 
-def _order(curve: LearningCurve) -> tuple[float, int]:
-    return curve.score, -curve.learner
+def _has_passed(size: int, curve: LearningCurve) -> bool:
+    """Return whether a learner is left in the round at a size, or failed only after it."""
+    if curve.cause == "failed":  # in a training on more examples than its last one
+        return curve.size >= size
+    return not curve.dropped or (curve.cause != "ruled out" and curve.size > size)
+
+
+def _order(size: float, curve: LearningCurve) -> tuple[float, int]:
+    """Return what learners are sorted by: their scores at a size, and then their ids."""
+    return _score(size, curve), -curve.learner
+
+
+def _score(size: float, curve: LearningCurve) -> float:
+    """Return the last score up to a size. Under another rule a learner may have begun beyond it;
+    then it is its last score of all."""
+    upto = (seen.score for seen in reversed(curve.observations) if seen.size <= size)
+    return next(upto, curve.score)

@@ -17,9 +17,10 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
-from optuna_daub.core import Wait
 from optuna_daub.core import replay
 from optuna_daub.core.decision import why_not
+from tests.core.scenario import pool
+from tests.core.scenario import said
 from tests.oracles import Halving
 from tests.oracles import exact
 from tests.strategies import halvings
@@ -48,15 +49,42 @@ def test_decides_as_the_transcription_does(
     assert events(halving, known) == [*oracle.events, ("best", oracle.winner)]
 
 
-def test_those_that_wait_are_told_whose_turn_it_is() -> None:
-    halving = SuccessiveHalving((1, 2, 4))
-    first = [LearningCurve(i, (Observation(1, 0.5 + i / 10),)) for i in range(4)]
-    lost = [each.drop("the worst left") for each in first[:2]]
-    ahead = first[3].extended(Observation(2, 0.9))
-    for left in ([first[2], ahead], first[2:]):
-        decision = halving.decide(Pool(Curves([*lost, *left])))
-        said = str(why_not(decision, 3))
-        assert said == "learner 2 is the next of 2 left, in the order of ids"
+def at_rest(halving: SuccessiveHalving, pool: Pool) -> tuple[set[int], str]:
+    """Return the learners left when all that can be ruled out are, and the decision then."""
+    while isinstance(decision := halving.decide(pool), Drop):
+        pool = pool.dropped(decision.learner, "worst", "ruled out")
+    left = {curve.learner for curve in pool.curves.values() if not curve.dropped}
+    return left, said(decision)
+
+
+@given(data=st.data(), halving=halvings, failures=st.booleans())
+def test_a_process_that_remembers_no_drops_makes_them_again(
+    data: st.DataObject, halving: SuccessiveHalving, failures: bool
+) -> None:
+    known = data.draw(known_curves(halving.sizes, max_learners=9, failures=failures))
+    remembered = forgetful = Pool(Curves(LearningCurve(curve.learner) for curve in known))
+    scores = {curve.learner: curve for curve in known}
+    for decision in replay(halving, known):
+        match decision:
+            case Extend(learner, size) if seen := scores[learner].at(size):
+                remembered = remembered.observed(learner, seen)
+                forgetful = forgetful.observed(learner, seen)
+            case Extend(learner, _):
+                remembered = remembered.dropped(learner, "failed")
+                forgetful = forgetful.dropped(learner, "failed")
+            case Drop(learner) if not remembered.curves[learner].dropped:
+                remembered = remembered.dropped(learner, "worst", "ruled out")
+        assert at_rest(halving, forgetful) == at_rest(halving, remembered)
+
+
+@pytest.mark.parametrize(
+    "left", ["2: .7 | 3: .8 .9", "2: .7 | 3: .8"], ids=["one is ahead", "none is ahead"]
+)
+def test_those_that_wait_are_told_whose_turn_it_is(left: str) -> None:
+    table = f"0: .5 out | 1: .6 out | {left}"
+    decision = SuccessiveHalving((1, 2, 4)).decide(pool(table, (1, 2, 4)))
+    told = "learner 2 is the next of 2 left, in the order of ids"
+    assert str(why_not(decision, 3)) == told
 
 
 @pytest.mark.parametrize(
@@ -72,59 +100,43 @@ def test_keeps_one_in_so_many_rounded_up_and_the_last_jumps(
     assert Counter(d.size for d in decisions if isinstance(d, Extend)) == left
 
 
-def test_ties_keep_the_lower_id() -> None:
-    sizes = (1, 2, 3)
-    known = [LearningCurve(i, tuple(Observation(n, 0.5) for n in sizes)) for i in (4, 2, 9)]
-    assert [e for e in events(SuccessiveHalving(sizes), known) if e[0] in ("drop", "best")] == [
-        ("drop", 9),
-        ("drop", 4),
-        ("best", 2),
-    ]
+SIZES = (1000, 2000, 3000)
+LAST_OF_ROUND = "the last learners of this round are being trained"
 
 
-def test_waits_for_the_round_to_end() -> None:
-    seen = [LearningCurve(i, (Observation(10, 0.5),)) for i in range(3)]
-    curves = Curves([*seen[:2], seen[2].drop("worst"), LearningCurve(3).drop("failed")])
-    decision = SuccessiveHalving((10, 20, 30)).decide(Pool(curves, frozenset({0, 1})))
-    assert isinstance(decision, Wait)
-    assert str(decision.reason) == "the last learners of this round are being trained"
-
-
-def test_a_round_is_cut_once_though_learners_come_late() -> None:
-    cut = [LearningCurve(0, dropped="worst"), LearningCurve(1, dropped="worst")]
-    ahead = [LearningCurve(i, (Observation(1, 0.8), Observation(2, 0.9))) for i in (2, 3)]
-    late = [LearningCurve(i, (Observation(1, 0.1),)) for i in (4, 5)]
-    decision = SuccessiveHalving((1, 2, 3)).decide(Pool(Curves([*cut, *ahead, *late])))
-    assert isinstance(decision, Extend)
-    assert (decision.learner, decision.size) == (4, 2)
-
-
-def test_a_drop_says_the_score_and_the_leader() -> None:
-    seen = [LearningCurve(i, (Observation(1000, s),)) for i, s in enumerate([0.71, 0.62])]
-    decision = SuccessiveHalving((1000, 2000, 3000)).decide(Pool(Curves(seen)))
-    assert isinstance(decision, Drop)
-    assert (decision.learner, str(decision.reason)) == (
-        1,
-        "score 0.620 at 1,000 is the worst left; 0.710 of 0 leads",
-    )
+@pytest.mark.parametrize(
+    ("table", "answer", "reason"),
+    [
+        # Ties keep the lower id.
+        ("4: .5 | 2: .5 | 9: .5", "drops 9", ""),
+        ("4: .5 | 2: .5", "drops 4", ""),
+        # It waits for the round to end.
+        ("0: .5 busy | 1: .5 busy | 2: .5 out | 3: dropped", "waits", LAST_OF_ROUND),
+        # Learners that come late compete for the places of the round.
+        ("0: dropped | 1: dropped | 2: .8 .9 | 3: .8 .9 | 4: .1 | 5: .1", "drops 5", "0.100 at"),
+        ("0: dropped | 1: dropped | 2: .8 .7 | 3: .7 .9 | 4: .9 | 5: .8", "drops 3", "0.700 at"),
+        # A drop says the score and the leader.
+        ("0: .71 | 1: .62", "drops 1", "score 0.620 at 1,000 is the worst left; 0.710 of 0 leads"),
+    ],
+)
+def test_what_is_next_and_why(table: str, answer: str, reason: str) -> None:
+    decision = SuccessiveHalving(SIZES).decide(pool(table, SIZES))
+    assert said(decision) == answer
+    assert reason in str(decision.reason)
 
 
 def test_the_end_without_an_answer_names_the_best_of_those_ruled_out() -> None:
     """The last one left fails at the full size: the others get no more data."""
-    known = [
-        LearningCurve(0, (Observation(1, 0.9), Observation(2, 0.95))),
-        LearningCurve(1, (Observation(1, 0.7), Observation(2, 0.75), Observation(4, 0.8))),
-        LearningCurve(2, (Observation(1, 0.6), Observation(2, 0.7), Observation(4, 0.8))),
-    ]
-    *_, last = replay(SuccessiveHalving((1, 2, 4)), known)
-    assert isinstance(last, Finish)
-    assert last.learner is None
+    sizes = (1, 2, 4)
+    known = pool("0: .9 .95 | 1: .7 .75 .8 | 2: .6 .7 .8", sizes).curves.values()
+    *_, last = replay(SuccessiveHalving(sizes), known)
+    assert said(last) == "ends with None"
     assert str(last.reason) == (
         "no learner is left: those not ruled out have failed or are infeasible; of those ruled "
         "out, learner 1 has the largest score 0.750, at 2"
     )
     assert "the smallest score -0.750" in str(last.reason.mirrored())
-    *_, nothing = replay(SuccessiveHalving((1, 2, 4)), [LearningCurve(0), LearningCurve(1)])
+    *_, nothing = replay(SuccessiveHalving(sizes), [LearningCurve(0), LearningCurve(1)])
     assert str(nothing.reason) == "no learner is left"
 
 
@@ -132,8 +144,3 @@ def test_the_end_without_an_answer_names_the_best_of_those_ruled_out() -> None:
 def test_keep_one_in_is_at_least_two(keep_one_in: int) -> None:
     with pytest.raises(ValueError, match=f"`keep_one_in` must be at least 2, .*{keep_one_in}"):
         SuccessiveHalving((1, 2, 3), keep_one_in=keep_one_in)
-
-
-def test_sizes_are_checked() -> None:
-    with pytest.raises(ValueError, match="strictly increasing"):
-        SuccessiveHalving((1, 3, 2))
