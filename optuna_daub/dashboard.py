@@ -239,14 +239,14 @@ def update_dashboard(study: optuna.Study) -> None:
 def _update(study: optuna.Study, *, is_whole: bool) -> None:
     """Write a study's notes. With `is_whole`, write its pictures and study of learners too."""
     log.check_study(study)
-    stored = log.study_attrs(study)
     rows = learner_rows(study)
     learners_id = _update_learners(study, rows) if is_whole else _learners_id(study)
-    news = {
-        **(_graphs(study, stored) if is_whole else {}),
-        **_study_note(stored, summary(study, rows, learners_id)),
-        **_run_notes(study, stored),
-    }
+    said = summary(study, rows, learners_id)
+    figures = _figures(study) if is_whole else {}
+    stored = log.study_attrs(study)  # after the slow part: a user may write a note meanwhile
+    news = {**_study_note(stored, said), **_run_notes(study, stored)}
+    for graph_id, figure in figures.items():
+        news |= _pieces(f"dashboard:plot_data:{graph_id}:", figure, stored)
     _write(study, log.study_id(study), stored, news)
 
 
@@ -302,16 +302,17 @@ def _learners_id(study: optuna.Study) -> int | None:
     return study_id if is_ours else None
 
 
-def _graphs(study: optuna.Study, stored: Mapping[str, Any]) -> dict[str, str]:
-    attrs: dict[str, str] = {}
+def _figures(study: optuna.Study) -> dict[str, str]:
+    """Return the figures of a study in JSON, by their ids."""
+    figures: dict[str, str] = {}
     for graph_id, plot in GRAPHS.items():
         figure = plot(study)
         figure.update_layout(_for_any_theme())
         if sizes := figure.layout.xaxis.tickvals:  # a card has half the width of a window
             few = tick_sizes(sizes, MAX_TICKS_OF_NARROW)
             figure.update_xaxes(tickvals=few, ticktext=[f"{size:,}" for size in few])
-        attrs |= _pieces(f"dashboard:plot_data:{graph_id}:", figure.to_json(), stored)
-    return attrs
+        figures[graph_id] = figure.to_json()
+    return figures
 
 
 def _for_any_theme() -> dict[str, Any]:

@@ -196,7 +196,7 @@ class TestNotes:
             "* The last decision on it: best: trained on all 800 examples with score 0.875; the "
             "largest other bound is 0.750 of learner 0.\n"
             "* 3,700 examples, 154% of training 3 learners on all the data; 37 seconds, about "
-            "149% of the 25 seconds that this would take (9 of them projected from smaller "
+            "149% of the 25 seconds that this would take (8.9 of them projected from smaller "
             "sizes).\n"
             "* Small samples: rank correlation -0.87 (90 %: -0.87 to -0.87) between scores of 3 "
             "learners on 100 examples and on all the data.\n"
@@ -271,6 +271,26 @@ class TestNotes:
         note = note_of(studies.run(study, Table(RIVALS)))
         assert note.startswith(f"{own}{gap}### Data allocation\n* **2 ash** is the best")
         assert note.count("### Data allocation") == 1
+
+    def test_words_written_while_pictures_are_drawn_stay(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        study, draw = studies.finished(), dashboard.GRAPHS["daub-allocations"]
+
+        def draw_slowly(study: optuna.Study) -> Any:
+            optuna_dashboard.save_note(study, "My words.\n")
+            return draw(study)
+
+        monkeypatch.setitem(dashboard.GRAPHS, "daub-allocations", draw_slowly)
+        assert note_of(study).startswith("My words.\n### Data allocation\n")
+
+    def test_tiny_scores_are_not_said_to_be_zero(self) -> None:
+        known = {name: [1e-7 * s for s in row if s] for name, row in RIVALS.items()}
+        study = studies.run(studies.new_study(known), Table(known, training_score=1e-7))
+        note = note_of(study)
+        assert "score 8.75e-08 on 800 examples" in note
+        assert "It is 1.25e-08 ahead of what any other may still reach (7.5e-08)." in note
+        assert "0.0000 " not in note
 
     def test_runs(self) -> None:
         study = drawn_of(studies.failed_learners())
@@ -781,8 +801,4 @@ class TestWhen:
 
 def expected(study: optuna.Study) -> dict[str, dict[str, Any]]:
     """Return the figures of the study as it is now."""
-    other = optuna.create_study()
-    pages = dashboard._graphs(study, {})
-    for key, value in pages.items():
-        other._storage.set_study_system_attr(other._study_id, key, value)
-    return figures(other)
+    return {name: json.loads(text) for name, text in dashboard._figures(study).items()}

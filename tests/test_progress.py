@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -242,6 +243,15 @@ def test_the_gap_is_below_zero_once_none_can_overtake(
     best = best_learner(make())
     assert best is not None
     assert standing(best, sign).endswith("gap -0.1250")
+
+
+def test_tiny_scores_and_gaps_are_not_said_to_be_zero() -> None:
+    best = best_learner(studies.finished())
+    assert best is not None
+    tiny = replace(best, score=8.75e-8, rival_bound=7.5e-8)
+    assert standing(tiny, 1) == "2 ash at 800: 8.75e-08, gap -1.25e-08"
+    near = replace(best, score=0.99995, rival_bound=0.99994)
+    assert re.fullmatch(r"2 ash at 800: 0\.9999500*, gap -1(\.0*)?e-05", standing(near, 1))
 
 
 def test_one_learner_has_no_rival() -> None:

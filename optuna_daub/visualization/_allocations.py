@@ -28,6 +28,7 @@ from optuna_daub.visualization._axes import unit_of
 from optuna_daub.visualization._marks import Bars
 from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import Scale
+from optuna_daub.visualization._numbers import amount
 from optuna_daub.visualization._study import rules_of
 
 
@@ -71,7 +72,7 @@ class AllocationsRecord(NamedTuple):
         if not self.spent:
             return f"no {self.unit} spent yet"
         about = "" if self.measured >= self.everything else "about "
-        return f"{self.spent:,.0f} {self.unit}, {about}{self.spent / self.everything:.0%}"
+        return f"{amount(self.spent)} {self.unit}, {about}{self.spent / self.everything:.0%}"
 
     @property
     def spending(self) -> str:

@@ -22,6 +22,7 @@ import optuna
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.curve import is_finite
 from optuna_daub.core.pool import Cost
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import LearnerCurve
@@ -47,6 +48,10 @@ _SHADES = ("#74b9e8", "#3b82c4", "#7b61b8", "#cf5273", "#eda03f")
 
 MAX_OTHERS = 48
 """Largest number of learners in grey; more lines would be a grey block."""
+
+FAR = 20.0
+"""Largest distance of a score from those that a picture is about, in ranges of these. With scores
+beyond it in the picture, these would share a twentieth of its height."""
 
 MAX_TICKS = 14
 """Largest number of sizes written under a picture of usual width."""
@@ -113,6 +118,23 @@ def stretched(
     return lowest - margin, highest + margin
 
 
+def near(scores: Iterable[float], inner: Sequence[float], share: float = FAR) -> list[float]:
+    """Return the scores that are at most `share` of the range of `inner` beyond it."""
+    lowest, highest = stretched(inner, (-math.inf, math.inf), share)
+    return [score for score in scores if lowest <= score <= highest]
+
+
+def beyond(values: Iterable[float], axis: Axis, noun: str = "score") -> str:
+    """Return a note on the number of values outside the limits of an axis; empty without any.
+
+    >>> beyond([0.5, 0.75, -9.0], Axis("accuracy", False, (0.0, 1.0)))
+    '1 score is beyond the axis'
+    """
+    low, high = axis.limits or (-math.inf, math.inf)
+    n = sum(not low <= value <= high for value in values)
+    return f"{n:,} {noun}{'s are' if n > 1 else ' is'} beyond the axis" if n else ""
+
+
 def better_half(scores: Iterable[float], sign: int) -> list[float]:
     """Return the better half of the scores, with the median, the best first."""
     best_first = sorted(scores, reverse=sign > 0)
@@ -165,6 +187,12 @@ def label(curve: LearnerCurve | BestLearner, width: int = 24) -> str:
     """Return the id of a learner and its first categorical choice, cut at `width`."""
     chosen = next((value for value in curve.params.values() if isinstance(value, str)), None)
     text = f"learner {curve.learner}" if chosen is None else f"{curve.learner} {chosen}"
+    return _line(text, width)
+
+
+def _line(text: str, width: int) -> str:
+    """Return a text on one line, cut at `width`."""
+    text = " ".join(text.split())
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -178,14 +206,14 @@ def parameter_lines(params: Mapping[str, Any], most: int = 12, width: int = 48) 
     lines = []
     for name, value in params.items():
         text = f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {value}"
-        lines.append(text if len(text) <= width else text[: width - 1] + "…")
+        lines.append(_line(text, width))
     more = len(lines) - most
     return lines if more <= 0 else [*lines[:most], f"and {more} more"]
 
 
 def finite(curve: LearnerCurve) -> tuple[Observation, ...]:
     """Return the observations of a learner with a finite score, sizes increasing."""
-    return tuple(seen for seen in curve.observations if math.isfinite(seen.score))
+    return tuple(seen for seen in curve.observations if is_finite(seen.score))
 
 
 def last_score(curve: LearnerCurve, sign: int) -> float:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
 from collections.abc import Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import NamedTuple
@@ -14,6 +14,7 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.curve import Observation
+from optuna_daub.core.curve import is_finite
 from optuna_daub.core.limits import Limits
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.results import LearnerCurve
@@ -26,6 +27,7 @@ from optuna_daub.visualization._axes import LOOKS
 from optuna_daub.visualization._axes import Axis
 from optuna_daub.visualization._axes import axis_of
 from optuna_daub.visualization._axes import better_half
+from optuna_daub.visualization._axes import beyond
 from optuna_daub.visualization._axes import check_top
 from optuna_daub.visualization._axes import facts
 from optuna_daub.visualization._axes import finite
@@ -33,6 +35,7 @@ from optuna_daub.visualization._axes import foremost
 from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._axes import leader_of
 from optuna_daub.visualization._axes import learner_colors
+from optuna_daub.visualization._axes import near
 from optuna_daub.visualization._axes import shown
 from optuna_daub.visualization._axes import size_scale
 from optuna_daub.visualization._axes import state_shown
@@ -86,6 +89,18 @@ class CurveLine(NamedTuple):
     color: str | None
     """Colour of the line; None for learners in the background."""
 
+    @property
+    def trained(self) -> tuple[tuple[int, float], ...]:
+        """Sizes and training scores that are known and finite."""
+        found = ((seen.size, seen.training_score) for seen in self.points)
+        return tuple((n, score) for n, score in found if score is not None and is_finite(score))
+
+    @property
+    def scores(self) -> list[float]:
+        """All scores that are drawn: those of the background have no training scores."""
+        trained = [score for _, score in self.trained] if self.color else []
+        return [*(seen.score for seen in self.points), *trained]
+
 
 class LearningCurvesRecord(NamedTuple):
     """The contents of `plot_learning_curves`."""
@@ -109,7 +124,8 @@ def plot_learning_curves(
     Dashed lines are training scores. A band is the forecast of a learner's scores on larger
     sizes; the three foremost suspended learners have one. At the full size it is what the study
     reports: an interval of ABC, a forecast, or all scores up to DAUB's bound. Hover over a line to
-    see the learner's parameters and the reason of the last decision on it.
+    see the learner's parameters and the reason of the last decision on it. The subtitle counts the
+    scores beyond the axis, which are far from those of the better learners.
 
     Args:
         study: a study, finished or running; its pruner is not needed.
@@ -150,13 +166,16 @@ def learning_curves_picture(
     for line in reversed(colored):  # the foremost in front
         marks += _own_marks(line, state_shown(line.curve, record.leader))
     keys = []
-    if any(seen.training_score is not None for line in colored for seen in line.points):
+    if any(line.trained for line in colored):
         keys.append(key(TRAINING_SCORE, BACKGROUND, 1.0, 1.0, "dash"))
     if any(line.band for line in colored):
         keys.append(key(FORECAST, BACKGROUND, 8.0, 0.3))
     return Picture(
         "Learning curves",
-        (shown(len(colored), len(others), record.n_learners),),
+        (
+            shown(len(colored), len(others), record.n_learners),
+            beyond((score for line in drawn for score in line.scores), record.axis),
+        ),
         size_scale(record.sizes),
         record.axis.scale(),
         (*marks, *keys),
@@ -208,18 +227,34 @@ def learning_curves_record(
 
 
 def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None:
-    """Return a range that holds all scores of the learners that stand out.
+    """Return a range that holds the scores of the learners that stand out.
 
-    It also holds the better half of the last scores of all. Bands stretch it by a quarter at
-    most, since early bounds may be far beyond all scores.
+    It also holds the better half of the last scores of all. Left out is what is so far from the
+    curves of the better learners that these would be flat. Bands stretch it by a quarter at most,
+    since early bounds may be far beyond all scores.
     """
-    prominent = [line for line in lines if line.color] or lines
-    points = [seen for line in prominent for seen in line.points]
-    scores = [seen.score for seen in points]
-    scores += [t for seen in points if (t := seen.training_score) is not None and math.isfinite(t)]
-    scores += better_half((line.points[-1].score for line in lines if line.points), sign)
+    drawn = [line for line in lines if line.points]
+    if not drawn:
+        return None
+    prominent = [line for line in drawn if line.color] or drawn
+    last = better_half((line.points[-1].score for line in prominent), sign)
+    better = [line for line in prominent if line.points[-1].score in last]
+    scores = [score for line in prominent for score in line.scores]
+    scores += better_half((line.points[-1].score for line in drawn), sign)
     ends = [end for line in prominent for edge in line.band for end in (edge.worst, edge.best)]
-    return stretched(scores, ends) if scores else None
+    return stretched(near(scores, _typical(better)), ends)
+
+
+def _typical(lines: Sequence[CurveLine]) -> list[float]:
+    """Return all scores of the lines, and the nearer half of their training scores.
+
+    Some of the latter may have diverged.
+    """
+    scores = [seen.score for line in lines for seen in line.points]
+    trained = [score for line in lines for _, score in line.trained]
+    middle = median(scores)
+    trained.sort(key=lambda score: abs(score - middle))
+    return [*scores, *trained[: (len(trained) + 1) // 2]]
 
 
 def _bands(
@@ -290,19 +325,18 @@ def _own_marks(line: CurveLine, state: str) -> list[Mark]:
     if line.band:
         sizes, worst, best = zip(*line.band, strict=True)
         marks.append(Band(sizes, worst, best, color, opacity=0.16, group=group))
-    trained = [seen for seen in line.points if seen.training_score is not None]
-    if trained:
+    if line.trained:
         marks.append(
             Line(
-                [seen.size for seen in trained],
-                [seen.training_score for seen in trained],
+                [size for size, _ in line.trained],
+                [score for _, score in line.trained],
                 color,
                 width=1.0,
                 opacity=0.6,
                 dash="dash",
                 group=group,
                 name=line.name,
-                point="training score %{y:.5~g} on %{x:,} examples",
+                point="training score %{y} on %{x:,} examples",
             )
         )
     marks.append(
@@ -318,7 +352,7 @@ def _own_marks(line: CurveLine, state: str) -> list[Mark]:
             label=_label(line, state),
             group=group,
             name=line.name,
-            point="%{x:,} examples: %{y:.5~g}",
+            point="%{x:,} examples: %{y}",
             notes="\n".join(line.facts),
         )
     )
@@ -346,7 +380,7 @@ def _others(lines: Sequence[CurveLine]) -> Line:
         symbol="suspended",
         symbol_size=3.0,
         marked=is_last,
-        point="%{x:,} examples: %{y:.5~g}",
+        point="%{x:,} examples: %{y}",
         name=names,
         notes=notes,
     )

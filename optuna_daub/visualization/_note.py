@@ -18,6 +18,8 @@ from optuna_daub.visualization._allocations import AllocationsRecord
 from optuna_daub.visualization._allocations import allocations_record
 from optuna_daub.visualization._axes import UNITS
 from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._numbers import amount
+from optuna_daub.visualization._numbers import said
 from optuna_daub.visualization._study import sign_of
 
 
@@ -32,9 +34,9 @@ def summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int |
         why = no_scores(study)
         return f"{why[0].upper()}{why[1:]}."
     standing, rival = "is the best" if best.is_final else "leads", best.rival_bound
+    score = said(best.score, *(() if rival is None else (rival,)))
     lines = [
-        f"**{literal(label(best))}** {standing}: score {best.score:.4f} on {best.size:,} "
-        "examples.",
+        f"**{literal(label(best))}** {standing}: score {score} on {best.size:,} examples.",
         *(() if rival is None else (_gap(study, best, rival),)),
         f"The last decision on it: {literal(best.reason)}.",
         *((best.promise,) if best.promise else ()),
@@ -62,21 +64,22 @@ def _ranking(study: optuna.Study) -> str:
 
 
 def _gap(study: optuna.Study, best: BestLearner, rival_bound: float) -> str:
-    gap = abs(rival_bound - best.score)
+    gap, bound = said(abs(rival_bound - best.score)), said(rival_bound, best.score)
     if sign_of(study) * (best.score - rival_bound) >= 0:
-        return f"It is {gap:.4f} ahead of what any other may still reach ({rival_bound:.4f})."
-    return f"Another may still come out {gap:.4f} ahead of it (bound {rival_bound:.4f})."
+        return f"It is {gap} ahead of what any other may still reach ({bound})."
+    return f"Another may still come out {gap} ahead of it (bound {bound})."
 
 
 def _expense(examples: AllocationsRecord, seconds: AllocationsRecord) -> str:
     """Return the cost in examples and seconds, compared with training everything."""
     if not seconds.spent:
         return f"{examples.spending}."
-    text = f"{examples.spending}; {seconds.share} of the {seconds.everything:,.0f} seconds that "
+    whole = amount(seconds.everything)
+    text = f"{examples.spending}; {seconds.share} of the {whole} seconds that "
     projected = seconds.everything - seconds.measured
     if projected <= 0:
         return f"{text}this takes."
-    how_many = f"{projected:,.0f} of them" if seconds.measured else "all"
+    how_many = f"{amount(projected)} of them" if seconds.measured else "all"
     return f"{text}this would take ({how_many} projected from smaller sizes)."
 
 
@@ -91,14 +94,16 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
     facts.sort(key=lambda fact: (-sign * fact[0].values[0], fact[1]))
     promotions = sum(len(row.intermediate_values) - 1 for row, _ in facts)
     lines = ["| learner | on all the data | bound | rests on |", "|---|---|---|---|"]
-    for row, learner in facts[:MAX_TABLE_LEARNERS]:
+    listed = facts[:MAX_TABLE_LEARNERS]
+    values = [row.values[0] for row, _ in listed]  # their digits tell the learners apart
+    for row, learner in listed:
         bound, score = records.read_summary(row, "bound"), records.read_summary(row, "score")
         kind = "forecast" if records.read_summary(row, "forecast") else "score"
         size = records.read_summary(row, "training_size")
         link = f"[{learner}]({page(log.study_id(study), learner)})"
-        reach = "" if bound is None else f"{bound:.4f}"
-        known = f"{score:.4f} on {size:,} examples"
-        lines.append(f"| {link} | {kind} {row.values[0]:.4f} | {reach} | {known} |")
+        reach = "" if bound is None else said(bound, *values)
+        known = f"{said(score, *values)} on {size:,} examples"
+        lines.append(f"| {link} | {kind} {said(row.values[0], *values)} | {reach} | {known} |")
     more = len(facts) - MAX_TABLE_LEARNERS
     rest = f" {more:,} more learners are not listed." if more > 0 else ""
     return "\n".join(lines) + (

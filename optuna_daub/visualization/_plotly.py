@@ -17,6 +17,7 @@ from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Mark
 from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import Scale
+from optuna_daub.visualization._numbers import digits_of
 
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def draw(picture: Picture) -> go.Figure:
     """Return a picture as a figure of plotly."""
     go = imported("plotly.graph_objects", extra="plot")
     places = {label: place for place, label in enumerate(picture.legend)}
-    traces = [_trace(mark, places) for mark in picture.marks]
+    ends = [end for end in picture.y.limits or () if end is not None]
+    digits = 2 + digits_of(ends) if ends else 6  # a hundred thousandth of the axis
+    traces = [_trace(mark, places, digits) for mark in picture.marks]
     short = [textwrap.shorten(text, MAX_TEXT, placeholder=" …") for text in picture.subtitle]
     lines = [line for text in short for line in textwrap.wrap(text, LINE)]
     small = [f'<span style="font-size:12px">{_escaped(line)}</span>' for line in lines]
@@ -65,7 +68,7 @@ def draw(picture: Picture) -> go.Figure:
             "font": {"size": 10},
         },
         "xaxis": _axis(picture.x),
-        "yaxis": _axis(picture.y),
+        "yaxis": {**_axis(picture.y), "hoverformat": f".{digits - 1}~g"},
     }
     if picture.legend_title:
         layout["legend"]["title"] = {"text": picture.legend_title}
@@ -110,15 +113,16 @@ def _axis(scale: Scale) -> Trace:
     return axis
 
 
-def _trace(mark: Mark, places: dict[str, int]) -> Trace:
+def _trace(mark: Mark, places: dict[str, int], digits: int) -> Trace:
+    """Return a mark, its heights with so many digits."""
     match mark:
         case Line():
-            return _line(mark, places)
+            return _line(mark, places, digits)
         case Band():
             return {
                 "type": "scatter",
                 "x": [*mark.xs, *reversed(mark.xs)],
-                "y": [*map(_short, mark.highs), *map(_short, reversed(mark.lows))],
+                "y": [_short(y, digits) for y in (*mark.highs, *reversed(mark.lows))],
                 "mode": "lines",
                 "fill": "toself",
                 "legendgroup": mark.group,
@@ -140,12 +144,12 @@ def _trace(mark: Mark, places: dict[str, int]) -> Trace:
             }
 
 
-def _line(mark: Line, places: dict[str, int]) -> Trace:
+def _line(mark: Line, places: dict[str, int], digits: int) -> Trace:
     modes = ["lines"] * (mark.width > 0) + ["markers"] * bool(mark.symbol)
     trace: Trace = {
         "type": "scatter",
         "x": [x if x is None else _short(x) for x in mark.xs or (None,)],
-        "y": [y if y is None else _short(y) for y in mark.ys or (None,)],
+        "y": [y if y is None else _short(y, digits) for y in mark.ys or (None,)],
         "mode": "+".join(modes),
         "line": {"color": mark.color, "width": round(mark.width * PIXELS, 2), "dash": mark.dash},
         "opacity": mark.opacity,
@@ -189,11 +193,14 @@ def _hover(mark: Line) -> Trace:
 
 
 def _escaped(text: str) -> str:
-    """Return a user's text escaped for plotly, which reads HTML and `%{...}`."""
+    """Return a user's text escaped for plotly.
+
+    It reads HTML and `%{...}`, and formulas between $ on pages that have MathJax.
+    """
     escaped = html.escape(text, quote=False).replace("%{", "%&#123;")
-    return escaped.replace("\n", "<br>")
+    return escaped.replace("$", "&#36;").replace("\n", "<br>")
 
 
-def _short(value: float) -> float:
-    """Return a number with six digits, to keep figures small. Whole numbers keep all of theirs."""
-    return float(value) if float(value).is_integer() else float(f"{value:.6g}")
+def _short(value: float, digits: int = 6) -> float:
+    """Return a number with few digits, to keep figures small. Whole numbers keep all of theirs."""
+    return float(value) if float(value).is_integer() else float(f"{value:.{digits}g}")

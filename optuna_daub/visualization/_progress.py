@@ -22,6 +22,7 @@ from optuna_daub.study.results import best_learner
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import worker_of
 from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._numbers import said
 from optuna_daub.visualization._study import sign_of
 
 
@@ -179,7 +180,7 @@ def standing(best: BestLearner, sign: int) -> str:
         best: the leader.
         sign: 1 if larger scores are better, else -1.
     """
-    text = f"{label(best)} at {best.size:,}: {best.score:.4f}"
-    if best.rival_bound is None or not math.isfinite(best.rival_bound):
-        return text
-    return f"{text}, gap {sign * (best.rival_bound - best.score):.4f}"
+    text, rival = f"{label(best)} at {best.size:,}: ", best.rival_bound
+    if rival is None or not math.isfinite(rival):
+        return f"{text}{said(best.score)}"
+    return f"{text}{said(best.score, rival)}, gap {said(sign * (rival - best.score))}"

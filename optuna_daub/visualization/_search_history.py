@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Collection
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TypeAlias
 
 import optuna
 
+from optuna_daub.core.curve import is_finite
 from optuna_daub.study.results import allocations
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.results import no_scores
@@ -21,13 +21,17 @@ from optuna_daub.visualization._axes import Axis
 from optuna_daub.visualization._axes import Unit
 from optuna_daub.visualization._axes import axis_of
 from optuna_daub.visualization._axes import better_half
+from optuna_daub.visualization._axes import beyond
 from optuna_daub.visualization._axes import cost
 from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import near
 from optuna_daub.visualization._axes import stretched
 from optuna_daub.visualization._axes import unit_of
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import Scale
+from optuna_daub.visualization._numbers import amount
+from optuna_daub.visualization._numbers import said
 from optuna_daub.visualization._study import pool_of
 from optuna_daub.visualization._study import rules_of
 
@@ -91,8 +95,9 @@ class SearchHistoryRecord(NamedTuple):
             is_any = any(each.kind == "all the data" for each in self.trainings)
             return f"no {'feasible ' * is_any}learner was trained on all the data yet"
         found = self.best[-1]
-        until = f"{found.at:,.0f} of {self.spent:,.0f} {self.unit}"
-        return f"{found.name}: {found.score:.4g} on all the data, after {until}"
+        until = f"{amount(found.at)} of {amount(self.spent)} {self.unit}"
+        score = said(found.score, *(self.axis.limits or ()))
+        return f"{found.name}: {score} on all the data, after {until}"
 
 
 def plot_search_history(
@@ -146,7 +151,7 @@ def search_history_picture(study: optuna.Study, unit: Unit | Literal["auto"]) ->
     labels = {mark.label for mark in marks}
     return Picture(
         "Search history",
-        (record.finding,),
+        (record.finding, beyond((each.score for each in record.trainings), record.axis)),
         Scale(f"{record.unit} of training", (0, end or None), is_amount=True),
         record.axis.scale(),
         marks,
@@ -167,7 +172,7 @@ def _markers(kind: Kind, trainings: Sequence[Training], opacity: float) -> Line:
         symbol_size=size,
         label=kind,
         name=[f"{each.name}, {each.size:,} examples" for each in own],
-        point="%{y:.5~g}",
+        point="%{y}",
     )
 
 
@@ -198,7 +203,7 @@ def search_history_record(
     for made in sequence:
         seen = made.observation
         spent += cost(seen, unit)
-        if not math.isfinite(seen.score):
+        if not is_finite(seen.score):
             continue
         path = paths.setdefault(made.learner, [])
         kind: Kind = "more data" if path else "first training"
@@ -239,9 +244,7 @@ def _limits(
     scores = [each.score for path in paths for each in path]
     inner = better_half((max(sign * each.score for each in path) for path in paths), 1)
     inner = [sign * score for score in inner] + [each.score for each in whole]
-    lowest, highest = stretched(inner, [-math.inf, math.inf], share=1.0)
-    near = [score for score in scores if lowest <= score <= highest]
-    return stretched(inner, near, share=1.0)
+    return stretched(inner, near(scores, inner, share=1.0), share=1.0)
 
 
 def _records(trainings: Sequence[Training], sign: int) -> tuple[Training, ...]:

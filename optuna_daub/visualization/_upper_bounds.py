@@ -28,12 +28,15 @@ from optuna_daub.visualization._axes import LOOKS
 from optuna_daub.visualization._axes import Axis
 from optuna_daub.visualization._axes import axis_of
 from optuna_daub.visualization._axes import better_half
+from optuna_daub.visualization._axes import beyond
 from optuna_daub.visualization._axes import check_top
 from optuna_daub.visualization._axes import facts
+from optuna_daub.visualization._axes import finite
 from optuna_daub.visualization._axes import foremost
 from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._axes import leader_of
 from optuna_daub.visualization._axes import learner_colors
+from optuna_daub.visualization._axes import near
 from optuna_daub.visualization._axes import shown
 from optuna_daub.visualization._axes import state_shown
 from optuna_daub.visualization._axes import stretched
@@ -150,18 +153,18 @@ def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, to
     others = [track for track in drawn if not track.color]
     marks: list[Mark] = []
     if record.leads:
-        bounds = [lead.bound for lead in record.leads]
+        best = [lead.bound for lead in record.leads]
         marks.append(
             Line(
                 [*(lead.number for lead in record.leads), record.n_trainings],
-                [*bounds, bounds[-1]],
+                [*best, best[-1]],
                 BACKGROUND,
                 width=8.0,
                 opacity=0.35,
                 is_step=True,
                 label=LEADER,
                 name=[f"learner {lead.learner} leads" for lead in record.leads],
-                point="from training %{x} on: bound %{y:.5~g}",
+                point="from training %{x} on: bound %{y}",
             )
         )
     if others:
@@ -171,9 +174,10 @@ def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, to
     marks += reversed(own)  # the foremost in front
     side = "lower" if record.axis.is_minimized else "upper"
     crowd = shown(len(colored), len(others), record.n_learners)
+    bounds = (step.bound for track in drawn for step in track.steps)
     return Picture(
         f"{side.capitalize()} bounds by training",
-        (crowd, record.promise),
+        (crowd, beyond(bounds, record.axis, "bound"), record.promise),
         Scale("trainings", (0, None)),
         record.axis.scale(f"bound of {record.axis.name} on all data"),
         tuple(marks),
@@ -230,15 +234,20 @@ def _limits(
 
     It holds the present bounds of the learners that stand out, the better half of all present
     bounds, and the best bounds since `half` of the study's trainings. Early bounds may be far
-    beyond.
+    beyond. Left out are bounds so far from the better ones that these would be flat.
     """
     drawn = [track for track in tracks if track.steps]
-    stand_out = any(track.color for track in tracks)
-    inner = [track.steps[-1].bound for track in drawn if track.color or not stand_out]
-    inner += better_half((track.steps[-1].bound for track in drawn), sign)
+    if not drawn:
+        return None
+    prominent = [track for track in drawn if track.color] or drawn
+    last = better_half((track.steps[-1].bound for track in prominent), sign)
+    better = [track for track in prominent if track.steps[-1].bound in last]
+    inner = [*last, *(seen.score for track in better for seen in finite(track.curve))]
+    bounds = [track.steps[-1].bound for track in prominent]
+    bounds += better_half((track.steps[-1].bound for track in drawn), sign)
     early = sum(lead.number <= half for lead in leads)
-    inner += [lead.bound for lead in leads[max(early - 1, 0) :]]
-    return stretched(inner, [lead.bound for lead in leads]) if inner else None
+    bounds += [lead.bound for lead in leads[max(early - 1, 0) :]]
+    return stretched(near(bounds, inner), [lead.bound for lead in leads])
 
 
 def _ended(steps: list[BoundStep], curve: LearnerCurve, n_trainings: int) -> list[BoundStep]:
@@ -291,7 +300,7 @@ def _bound_steps(
         if made.learner not in pool.curves:
             pool = pool.with_newcomer(made.learner)
         seen, before = made.observation, pool.curves[made.learner]
-        if not math.isfinite(seen.score) or seen.size <= before.size:
+        if not seen.is_finite or seen.size <= before.size:
             continue  # the latter was trained twice, on two workers or after a failure
         pool = pool.observed(made.learner, records.signed(seen, sign))
         bounds[made.learner] = None
@@ -361,7 +370,7 @@ def _own_mark(track: BoundTrack, state: str) -> Line:
         marked=[step.is_own for step in track.steps],
         label=f"{track.name}, {state}",
         name=[f"{track.name}, {step.size:,} examples" for step in track.steps],
-        point="training %{x}: bound %{y:.5~g}",
+        point="training %{x}: bound %{y}",
         notes="\n".join(track.facts),
     )
 
@@ -382,6 +391,6 @@ def _others(tracks: Sequence[BoundTrack]) -> Line:
         opacity=0.5,
         is_step=True,
         name=names,
-        point="training %{x}: bound %{y:.5~g}",
+        point="training %{x}: bound %{y}",
         notes=notes,
     )

@@ -100,9 +100,12 @@ def draw(picture: Picture) -> Axes:
     axes.set(xlabel=_text(picture.x.title), ylabel=_text(picture.y.title))
     # The title is centred over the plot; the legend beside it takes a quarter of the width.
     room = round(10 * width)
-    short = [textwrap.shorten(text, 2 * room - 20, placeholder=" …") for text in picture.subtitle]
-    lines = [line for text in short for line in textwrap.wrap(_text(text), room)]
-    axes.set_title("\n".join([picture.title, *lines]), fontsize="medium")
+    lines = [
+        line
+        for text in picture.subtitle
+        for line in textwrap.wrap(text, room, max_lines=2, placeholder=" …")
+    ]
+    axes.set_title("\n".join([picture.title, *map(_text, lines)]), fontsize="medium")
     _scale(axes, picture, is_narrow=width < NARROW)
     found = axes.get_legend_handles_labels()
     handles = dict(zip(found[1], found[0], strict=True))

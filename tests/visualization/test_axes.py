@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
+import optuna
 import pytest
 
 from optuna_daub.visualization._allocations import allocations_record
@@ -18,7 +20,9 @@ from optuna_daub.visualization._axes import stretched
 from optuna_daub.visualization._axes import thinned
 from optuna_daub.visualization._axes import tick_sizes
 from optuna_daub.visualization._learning_curves import learning_curves
+from optuna_daub.visualization._learning_curves import learning_curves_picture
 from optuna_daub.visualization._learning_curves import learning_curves_record
+from optuna_daub.visualization._numbers import said
 from optuna_daub.visualization._search_history import search_history_record
 from optuna_daub.visualization._upper_bounds import bounds_record
 from tests.visualization import studies
@@ -96,6 +100,69 @@ def test_labels() -> None:
     assert label(ash, width=8) == "2 ashas…"
     (enqueued,) = learning_curves(studies.begun())
     assert label(enqueued) == "0 oak"
+
+
+def test_names_are_on_one_line() -> None:
+    (curve,) = learning_curves(studies.begun())
+    curve = replace(curve, params={"name": "a\n b", "other": "c\nd"})
+    assert label(curve) == "0 a b"
+    assert parameter_lines(curve.params) == ["name = a b", "other = c d"]
+
+
+@pytest.mark.parametrize("lowest", [-1e6, -1e300])
+@pytest.mark.parametrize("is_trained", [False, True])
+def test_a_learner_that_diverged_does_not_flatten_the_others(
+    lowest: float, is_trained: bool
+) -> None:
+    """Neither by its scores nor by its training scores."""
+    known = {**studies.RIVALS, "fir": (0.5, 0.6, 0.7, 0.7), "yew": (lowest,) * 4}
+    if is_trained:
+        known["yew"] = (0.45,) * 4
+
+    class Diverging(studies.Table):
+        def __call__(self, trial: optuna.Trial) -> float:
+            is_yew = trial.suggest_categorical("name", list(self.known)) == "yew"
+            self.training_score = lowest if is_yew and is_trained else 1.0
+            return super().__call__(trial)
+
+    study = studies.run(studies.new_study(known), Diverging(known))
+    axes = [learning_curves_record(study, None, 12).axis]
+    axes += [] if is_trained else [bounds_record(study, None, 12).axis]
+    for axis in axes:
+        assert axis.limits is not None
+        assert axis.limits[1] - axis.limits[0] < 2
+    if abs(lowest) < 1e100:
+        assert "beyond the axis" in learning_curves_picture(study, None, 12).subtitle[1]
+    else:
+        scores = [s for line in learning_curves_record(study, None, 12).lines for s in line.scores]
+        assert max(map(abs, scores)) <= 1, "it counts as infinite"
+        (track,) = [t for t in bounds_record(study, None, 12).tracks if "yew" in t.name]
+        assert track.steps == ()
+
+
+@pytest.mark.parametrize("n_learners", [1, 3])
+@pytest.mark.parametrize("gain", [1e-9, 0.001, 0.1])
+def test_usual_scores_are_all_in_the_picture(n_learners: int, gain: float) -> None:
+    """Also if learning curves are flat and the training scores are not."""
+    scores = tuple(0.85 + gain * step for step in range(4))
+    known = {name: scores for name in [*studies.RIVALS][:n_learners]}
+    study = studies.run(studies.new_study(known), studies.Table(known))
+    record = learning_curves_record(study, None, 12)
+    low, high = record.axis.limits or (0.0, 0.0)
+    assert all(low <= score <= high for line in record.lines for score in line.scores)
+    assert learning_curves_picture(study, None, 12).subtitle == ("", "")
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e-3, 1.0, 1e3, 1e12, 1e20])
+@pytest.mark.parametrize("level", [0.0, 1.0, 1e5])
+def test_different_scores_are_said_differently(scale: float, level: float) -> None:
+    scores = [scale * (level + step / 16) for step in range(5, 10)]
+    texts = [said(score, *scores) for score in scores]
+    assert len({*texts}) == 5
+    for text, score in zip(texts, scores, strict=True):
+        assert abs(float(text.replace(",", "")) - score) <= scale / 100
+        assert said(score) not in ("0", "0.0000")
+    assert said(0.0) == "0"
 
 
 def test_parameters_are_cut() -> None:

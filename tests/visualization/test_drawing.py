@@ -26,6 +26,7 @@ import optuna_daub.visualization as by_plotly  # noqa: E402
 import optuna_daub.visualization.matplotlib as by_matplotlib  # noqa: E402
 from optuna_daub import learning_curves  # noqa: E402
 from optuna_daub.visualization._plotly import _short  # noqa: E402
+from optuna_daub.visualization._search_history import search_history_record  # noqa: E402
 
 
 PLOTS = ("plot_learning_curves", "plot_allocations", "plot_search_history", "plot_upper_bounds",
@@ -131,6 +132,26 @@ class TestPlotly:
         assert by_plotly.plot_learning_curves(study).layout.yaxis.title.text == shown
         assert by_plotly.plot_search_history(study).layout.yaxis.title.text == shown
         assert shown in by_plotly.plot_upper_bounds(study).layout.yaxis.title.text
+
+    @pytest.mark.parametrize("plot", PLOTS[:1] + PLOTS[2:4])
+    def test_scores_that_differ_in_their_last_digits_are_drawn_apart(self, plot: str) -> None:
+        """A log-likelihood has many digits before those that tell two learners apart."""
+        level = 1_234_567.0
+        known = {name: tuple(level + s for s in row if s) for name, row in studies.RIVALS.items()}
+        study = studies.run(studies.new_study(known), studies.Table(known, training_score=None))
+        figure = getattr(by_plotly, plot)(study)
+        drawn = {y for trace in figure.data for y in trace.y if y is not None}
+        assert {level + 0.75, level + 0.875} <= drawn
+        low, high = figure.layout.yaxis.range
+        assert high - low < 10
+        digits = int(figure.layout.yaxis.hoverformat.strip(".~g"))
+        assert f"{level + 0.75:.{digits}g}" != f"{level + 0.875:.{digits}g}"
+
+    def test_a_dollar_begins_no_formula(self) -> None:
+        """On a page with MathJax, as a notebook is, plotly reads formulas between two of them."""
+        figure = by_plotly.plot_learning_curves(studies.strange_names())
+        assert any("&#36;el_m&#36;" in (trace.name or "") for trace in figure.data)
+        assert "$" not in figure.to_json()
 
     def test_others_are_background(self) -> None:
         figure = by_plotly.plot_learning_curves(studies.many(), top=3)
@@ -240,6 +261,15 @@ def test_a_long_name_of_the_score_is_no_longer_than_its_axis(plot: str) -> None:
     assert max(map(len, text.split("<br>"))) <= 30, "220 pixels of the 450 that plotly gives"
     assert "mean_absolute_percentage_error" in text
     assert text.replace("<br>", " ") == axes.get_ylabel().replace("\n", " ")
+
+
+def test_two_lines_under_a_narrow_title_are_not_cut() -> None:
+    study = studies.strange_names()  # the best has a long name
+    with pyplot.rc_context({"figure.figsize": (4.0, 4.0)}):
+        axes = by_matplotlib.plot_search_history(study)
+    _, *lines = axes.get_title().split("\n")
+    assert " ".join(lines).startswith(search_history_record(study, "auto").finding)
+    assert max(map(len, lines)) <= 40
 
 
 def test_sizes_under_a_narrow_picture_do_not_touch_each_other() -> None:

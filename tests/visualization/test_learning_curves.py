@@ -193,10 +193,11 @@ def test_of_many_learners_some_are_shown_and_the_picture_says_so() -> None:
     assert 12 + MAX_OTHERS // 2 < len(record.lines) <= 12 + MAX_OTHERS
     picture = learning_curves_picture(study, None, 12)
     n_shown = len(record.lines)
-    assert picture.subtitle == (f"{n_shown} of 200 learners shown, 12 of them in color",)
-    assert learning_curves_picture(study, range(12), 12).subtitle == ("",), "all in color"
+    assert picture.subtitle == (f"{n_shown} of 200 learners shown, 12 of them in color", "")
+    assert learning_curves_picture(study, range(12), 12).subtitle == ("", ""), "all in color"
     assert learning_curves_picture(study, range(90), 12).subtitle == (
         "all 90 learners shown, 12 of them in color",
+        "",
     )
 
 

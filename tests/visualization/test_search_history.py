@@ -82,7 +82,7 @@ def test_a_closed_pool_shows_the_way_to_its_only_model_on_all_the_data() -> None
     assert len(record.best) == 1, "it ends the study"
     assert record.best[0].at == record.spent
     assert [seen.score for seen in record.early] == [0.5, 0.625, 0.6875]
-    assert record.finding == "0 oak: 0.75 on all the data, after 22 of 22 seconds"
+    assert record.finding == "0 oak: 0.7500 on all the data, after 22 of 22 seconds"
     picture = search_history_picture(study, "auto")
     (early,) = (mark for mark in picture.marks if mark.label == "best so far, less data")
     assert isinstance(early, Line)
@@ -91,6 +91,13 @@ def test_a_closed_pool_shows_the_way_to_its_only_model_on_all_the_data() -> None
     (best,) = (mark for mark in picture.marks if mark.label == "best so far, all the data")
     assert isinstance(best, Line)
     assert best.xs[-1] > record.spent, "a line of no length is seen in the legend only"
+
+
+def test_seconds_of_fast_trainings_are_not_said_to_be_none() -> None:
+    record = search_history_record(studies.finished(), "auto")
+    (*_, best) = record.best
+    record = record._replace(best=(best._replace(at=0.0256),), spent=0.75)
+    assert record.finding.endswith("after 0.026 of 0.75 seconds")
 
 
 def test_a_study_without_a_model_on_all_the_data_says_so() -> None:

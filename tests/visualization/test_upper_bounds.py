@@ -141,7 +141,7 @@ def test_of_many_learners_some_are_shown_and_the_picture_says_so() -> None:
     study = studies.many()
     record = bounds_record(study, None, 12)
     assert 12 + MAX_OTHERS // 2 < len(record.tracks) <= 12 + MAX_OTHERS
-    crowd, promise = upper_bounds_picture(study, None, 12).subtitle
+    crowd, _, promise = upper_bounds_picture(study, None, 12).subtitle
     assert crowd == f"{len(record.tracks)} of 200 learners shown, 12 of them in color"
     assert promise == record.promise
     everyone = bounds_record(study, range(200), 12)
