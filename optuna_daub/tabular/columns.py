@@ -32,9 +32,15 @@ LEAK_SHARE = 0.98
 class Columns:
     """The columns to learn from, and notes on the others."""
 
-    used: tuple[str, ...]
+    frame: Any
+    """Columns worth learning from, in which text that is numbers was read as such."""
     notes: tuple[str, ...]
     """Notes for the user, one sentence each."""
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the columns worth learning from."""
+        return (*self.frame.columns,)
 
 
 def checked_columns(frame: Any, target: Target) -> Columns:
@@ -69,9 +75,9 @@ def checked_columns(frame: Any, target: Target) -> Columns:
     for name, reason in lost.items():
         by_reason.setdefault(reason, []).append(name)
     notes = said + [f"Left out: {_listed(names)}, which {r}." for r, names in by_reason.items()]
-    used = tuple(name for name in frame.columns if name not in lost)
-    notes += _giving_away(frame[[*used]], target)
-    return Columns(used, tuple(notes))
+    frame = frame[[name for name in frame.columns if name not in lost]]
+    notes += _giving_away(frame, target)
+    return Columns(frame, tuple(notes))
 
 
 def _lost(column: Any, name: str) -> str:
@@ -92,11 +98,20 @@ def _lost(column: Any, name: str) -> str:
     try:
         n_values = known.nunique()
     except TypeError:  # lists, dicts and the like
-        return f"has values that are no numbers, dates or words ({type(known.iloc[0]).__name__})"
+        odd = next(cell for cell in known if not _is_hashable(cell))
+        return f"has values that are no numbers, dates or words ({type(odd).__name__})"
     if n_values == 1 and is_whole:
         return "has one value only"
     is_of_words = n_values == len(column) and not types.is_numeric_dtype(column.dtype)
     return "has another word in each row" if is_of_words and _are_names(known) else ""
+
+
+def _is_hashable(cell: Any) -> bool:
+    try:
+        hash(cell)
+    except TypeError:
+        return False
+    return True
 
 
 def _are_names(column: Any) -> bool:

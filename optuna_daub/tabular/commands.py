@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -84,6 +85,11 @@ def run(asked: argparse.Namespace, say: Any) -> int:
         hint = "" if isinstance(error, TableError) else " (`--traceback` shows where this is.)"
         sys.stderr.write(f"{error}{hint}\n")
         return 1 if isinstance(error, RuntimeError) else 2
+    except KeyboardInterrupt:  # before there is a model, or in `predict`
+        if asked.traceback:
+            raise
+        sys.stderr.write("Interrupted: there is no result.\n")
+        return 130  # what a shell returns for a command that was interrupted
     return 0
 
 
@@ -93,10 +99,14 @@ def _is_raised_here(error: Exception) -> bool:
     return str(frame.f_globals.get("__name__")).partition(".")[0] == "optuna_daub"
 
 
-def _check_path(name: str, path: Path | None) -> None:
-    """Raise a TableError if no file can be written to a path."""
+def _check_path(name: str, path: Path | None, *others: Path | None) -> None:
+    """Raise a TableError if no file can be written to a path, or it is that of another file."""
     if path is None:
         return
+    if path.resolve() in [other.resolve() for other in others if other is not None]:
+        raise TableError(
+            f"`{name}` must be a file of its own, but {path} is another argument too."
+        )
     try:
         is_new = not path.exists()
         path.open("ab").close()
@@ -122,8 +132,8 @@ def _example(asked: argparse.Namespace, say: Any) -> None:
 
 
 def _fit(asked: argparse.Namespace, say: Any) -> None:
-    _check_path("--save", asked.save)
-    _check_path("--report", asked.report)
+    _check_path("--save", asked.save, asked.table, asked.report)
+    _check_path("--report", asked.report, asked.table)
     if asked.report is not None:
         imported("plotly")
     model = fit(
@@ -144,7 +154,8 @@ def _fit(asked: argparse.Namespace, say: Any) -> None:
     say("")
     say(str(model))
     say("")
-    say(f"Saved as {asked.save}: python -m optuna_daub predict NEW_TABLE --model {asked.save}")
+    path = shlex.quote(str(asked.save))
+    say(f"Saved as {asked.save}: python -m optuna_daub predict NEW_TABLE --model {path}")
     if asked.report is not None:
         model.report(asked.report)
         say(f"Report: {asked.report}")
@@ -152,7 +163,7 @@ def _fit(asked: argparse.Namespace, say: Any) -> None:
 
 def _predict(asked: argparse.Namespace, say: Any) -> None:
     pandas, joblib = imported("pandas"), imported("joblib")
-    _check_path("--out", asked.out)
+    _check_path("--out", asked.out, asked.table, asked.model)
     if not asked.model.is_file():
         raise TableError(
             f"`--model` must be a file that `fit` has saved, but {asked.model} is no file."

@@ -258,9 +258,12 @@ def _prepared(
         )
     preparation = Preparation(columns.used)
     with _working(jobs):
-        if note := _slow_preparation(preparation, frame, ends - time.monotonic()):
+        if note := _slow_preparation(preparation, columns.frame, ends - time.monotonic()):
             say(note)
-        X = preparation.fit_transform(frame)
+        X = preparation.fit_transform(columns.frame)
+    for note in preparation.notes_:
+        say(note)
+    notes += preparation.notes_
     if preparation.n_infinite_:
         n = preparation.n_infinite_
         notes.append(f"{n:,} infinite value{'s' * (n > 1)} taken for missing.")

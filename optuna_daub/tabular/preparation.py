@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 import warnings
 from collections.abc import Callable
@@ -24,15 +23,20 @@ from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import is_text
 from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import real_words
+from optuna_daub.tabular.table import said_lost
+from optuna_daub.tabular.times import are_durations
+from optuna_daub.tabular.times import as_dates
+from optuna_daub.tabular.times import as_durations
+from optuna_daub.tabular.times import date_formats
 
 
 class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Transformer from a table of any columns to a matrix of numbers.
 
     It uses skrub's `TableVectorizer`. Columns of few words become codes, other text 30 numbers,
-    dates their parts, durations seconds. Missing values, infinities and rare words among numbers
-    become NaN. Large numbers that 32 bits would make equal are counted from their median. The
-    target is not used.
+    dates their parts, durations seconds. Missing values, infinities, and rare words among numbers,
+    dates or durations become NaN. Large numbers that 32 bits would make equal are counted from
+    their median. The target is not used.
 
     Args:
         columns: names of the columns to use; a table to transform must have them, in any order.
@@ -40,6 +44,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Attributes:
         categories_: positions of the columns of the matrix that hold codes.
         n_infinite_: number of infinities in the table of `fit`, numbers beyond 3e38 included.
+        notes_: notes for the user on words among dates and durations, one sentence each.
         text_: names of the columns of text.
 
     >>> import pandas as pd
@@ -66,6 +71,11 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         del y, params
         used = self._used(X)
         self.kinds_ = {name: _kind(used[name]) for name in self.columns}
+        self.formats_: dict[str, tuple[str, ...]] = {}
+        self.notes_: list[str] = []
+        for name in [n for n, kind in self.kinds_.items() if kind == "words"]:
+            if is_text(used[name]) and (formats := date_formats(used[name])):
+                self.kinds_[name], self.formats_[name] = "dates", formats
         # skrub takes some 10 ms for each column, so columns of numbers bypass it.
         self.plain_ = [n for n, kind in self.kinds_.items() if kind in ("numbers", "durations")]
         self.other_ = [name for name in self.columns if name not in {*self.plain_}]
@@ -80,7 +90,10 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             handle_unknown="use_encoded_value", unknown_value=-1, dtype=np.float32
         )
         self.vectorizer_ = imported("skrub").TableVectorizer(low_cardinality=codes)
-        prepared = self.vectorizer_.fit_transform(self._others(used))
+        others = self._others(used)
+        for name in self.formats_:
+            self._note_lost(used[name], others[name].isna().to_numpy(dtype=bool))
+        prepared = self.vectorizer_.fit_transform(others)
         of_words = {*self.vectorizer_.kind_to_columns_.get("low_cardinality", ())}
         source = self.vectorizer_.output_to_input_
         self.categories_ = tuple(
@@ -125,6 +138,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if learn:
                 self.n_infinite_ += int(np.isinf(_rounded(values)).sum())
                 self.centres_.append(_centre(values))
+                if self.kinds_[name] == "durations":
+                    self._note_lost(used[name], np.isnan(values))
             else:
                 _warn_of_lost(used[name], np.isnan(values), self.kinds_[name])
             matrix[:, at] = _rounded(values - self.centres_[at])
@@ -133,9 +148,16 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _others(self, used: Any) -> Any:
         """Return the columns for skrub."""
-        return used[self.other_].assign(
-            **{name: _READ[self.kinds_[name]](used[name]) for name in self.other_}
-        )
+        read = {name: _READ[self.kinds_[name]](used[name]) for name in self.other_}
+        read |= {name: as_dates(used[name], formats) for name, formats in self.formats_.items()}
+        return used[self.other_].assign(**read)
+
+    def _note_lost(self, column: Any, is_lost: NDArray[np.bool_]) -> None:
+        """Note the words of a column that became missing."""
+        lost = real_words(column[is_lost & column.notna().to_numpy(dtype=bool)])
+        kind = self.kinds_[column.name]
+        if len(lost):
+            self.notes_.append(f"`{column.name}` {said_lost(lost, len(column), kind)}.")
 
     def _used(self, X: Any) -> Any:
         if missing := [name for name in self.columns if name not in X.columns]:
@@ -160,17 +182,20 @@ def _kind(column: Any) -> str:
         return "dates"
     if types.is_numeric_dtype(column.dtype) or numbers_among(column):
         return "numbers"
-    if is_text(column) or any(isinstance(cell, str) for cell in column):
+    if is_text(column):
+        return "durations" if are_durations(column) else "words"
+    if any(isinstance(cell, str) for cell in column):
         return "words"
     inferred = types.infer_dtype(column, skipna=True)
-    return {"timedelta": "durations", "period": "dates"}.get(inferred, "others")
+    spans = {"timedelta": "durations", "time": "durations", "period": "dates"}
+    return spans.get(inferred, "others")
 
 
 def _is_of_text(column: Any, kind: str) -> bool:
     """Return whether a file's column of this kind is text, whatever it looks like."""
     if kind == "categories":
         return is_text(column.cat.categories.to_series())
-    return kind == "words"
+    return kind == "words" or (kind in ("dates", "durations") and is_text(column))
 
 
 def _as_words(column: Any) -> Any:
@@ -199,44 +224,10 @@ def _as_categories(column: Any) -> Any:
     return _as_words(column).astype("category")
 
 
-_SPANS = (str, datetime.time, datetime.timedelta, np.timedelta64)
-"""Types of cells that may hold a duration."""
-
-
-def _as_durations(column: Any) -> Any:
-    """Return seconds. Text is read as pandas writes it; numbers have no unit, so are missing."""
-    pandas = imported("pandas")
-    if not pandas.api.types.is_timedelta64_dtype(column.dtype):
-        cells = column.astype(object).where(as_numbers(column).isna())
-        read = [str(cell) if isinstance(cell, _SPANS) else None for cell in cells]
-        cells = pandas.Series(read, column.index, dtype=object)
-        column = pandas.to_timedelta(cells, errors="coerce")
-    return column.dt.total_seconds()
-
-
-def _as_dates(column: Any) -> Any:
-    """Return dates. Periods become their first days, as in their text."""
-    pandas = imported("pandas")
-    types = pandas.api.types
-    if types.infer_dtype(column, skipna=True) == "period":
-        return pandas.Series(pandas.PeriodIndex(column), column.index).dt.to_timestamp()
-    if types.is_numeric_dtype(column.dtype) and column.notna().any():
-        column = _as_words(column)  # a year
-    if is_text(column):
-        # The text of a week has its last day too.
-        column = column.str.replace(r"^(\d{4}-\d\d-\d\d)/\d{4}-\d\d-\d\d$", r"\1", regex=True)
-        return column.str.replace(r"^(\d{4})Q([1-4])$", _first_day, regex=True)
-    return column
-
-
-def _first_day(quarter: re.Match[str]) -> str:
-    return f"{quarter[1]}-{3 * int(quarter[2]) - 2:02}-01"
-
-
 _READ: dict[str, Callable[[Any], Any]] = {
     "numbers": as_numbers,
-    "durations": _as_durations,
-    "dates": _as_dates,
+    "durations": as_durations,
+    "dates": as_dates,
     "categories": _as_categories,
     "words": _as_words,
     "others": lambda column: column,

@@ -144,19 +144,26 @@ def _check_is_file(path: Path) -> None:
 def _read_excel(path: Path, header: Header, learnt: Learnt | None) -> Table:
     pandas = imported("pandas")
     imported("openpyxl")
-    lines = pandas.read_excel(path, header=None, nrows=MAX_LINES, dtype=object).to_numpy()
-    rows = [["" if pandas.isna(cell) else str(cell) for cell in line] for line in lines]
-    if rows and not has_names(rows, header):
-        return without_names(_excel_frame(path, header=None), header)
-    names = filter(None, rows[0] if rows else ())
-    check_names(names, learnt, NO_NAMES if header == "auto" else "")
-    return Table(_excel_frame(path, header=0))
+    with pandas.ExcelFile(path) as book:
+        lines = pandas.read_excel(book, header=None, nrows=MAX_LINES, dtype=object).to_numpy()
+        rows = [["" if pandas.isna(cell) else str(cell) for cell in line] for line in lines]
+        if rows and not has_names(rows, header):
+            table = without_names(_excel_frame(book, header=None), header)
+        else:
+            names = filter(None, rows[0] if rows else ())
+            check_names(names, learnt, NO_NAMES if header == "auto" else "")
+            table = Table(_excel_frame(book, header=0))
+        sheets = book.sheet_names
+    if len(sheets) > 1:
+        note = f"Only the first of {len(sheets)} sheets is read, {brief(sheets[0])}."
+        table = replace(table, notes=(*table.notes, note))
+    return table
 
 
-def _excel_frame(path: Path, header: int | None) -> Any:
+def _excel_frame(book: Any, header: int | None) -> Any:
     """Return the table in an Excel file. Words such as "None" are missing in no column of text."""
     pandas = imported("pandas")
-    frame = pandas.read_excel(path, header=header, keep_default_na=False, na_values=[""])
+    frame = pandas.read_excel(book, header=header, keep_default_na=False, na_values=[""])
     for name in frame.columns:
         if pandas.api.types.is_object_dtype(frame[name]) or is_text(frame[name]):
             is_missing = frame[name].map(str).isin(MISSING_WORDS)

@@ -194,7 +194,7 @@ class Search:
         """Return the fitted winner, and the number of rows that it was fitted on.
 
         Without time to fit it on all rows, as many are taken as there is time for. If these are
-        no more than it was scored on, it is the model that was scored.
+        no more than it was scored on, or the fit is interrupted, it is the model that was scored.
         """
         X, y = self.X, self.y
         n = self._n_affordable(winner, left)
@@ -207,7 +207,13 @@ class Search:
             codes = y if self.target.task == "classification" else None
             rows = nested_order(len(y), self.seed, codes)[: max(winner.size, n)]
             X, y = X[np.sort(rows)], y[np.sort(rows)]
-        return self.build(FixedTrial(dict(winner.params)), len(y)).fit(X, y), len(y)
+        try:
+            return self.build(FixedTrial(dict(winner.params)), len(y)).fit(X, y), len(y)
+        except KeyboardInterrupt:
+            at_hand = searched.model_of(winner.params, winner.size)
+            if at_hand is None:
+                raise
+            return at_hand, winner.size
 
     def _n_affordable(self, curve: LearnerCurve, left: float) -> int:
         """Return the number of rows that a learner can be fitted on in the seconds that are left.

@@ -36,8 +36,17 @@ class Signs(NamedTuple):
 
 NO_SIGNS = Signs("", "")
 
-MONEY = "$€£¥"
-"""Signs of money, which may stand before a number or after it."""
+MONEY = "$€£¥₹₽₩₺₴₫₪฿"
+"""Signs of money, which may stand before a number or after it. A sign of per cent stands after."""
+
+BLANKS = " \t\u00a0\u202f"
+"""Blanks around numbers."""
+
+GROUPING = BLANKS + "'\u2019"
+"""Blanks and apostrophes, which may stand between thousands."""
+
+MINUS = "\u2212"
+"""Minus sign of typesetters."""
 
 NEARLY_ALL = 0.9
 """Smallest share of numbers among the words of a column of numbers. The other words count as
@@ -112,22 +121,32 @@ def is_text(column: Any) -> bool:
 def plain_numbers(words: Any, signs: Signs) -> tuple[Any, Any]:
     """Return words with numbers as Python writes them, and which of them are numbers.
 
-    Signs of money are left out of the numbers, and so are those between thousands.
+    Signs of money and per cent are left out of the numbers, and so are those between thousands.
+    Words with another such sign than most numbers have are none.
 
     >>> import pandas as pd
-    >>> plain_numbers(pd.Series(["1.234,5 €", "-", "7"]), Signs(",", "."))[0].to_list()
-    ['1234.5', '-', '7']
+    >>> plain_numbers(pd.Series(["1.234,5 €", "-", "7 000"]), Signs(",", "."))[0].to_list()
+    ['1234.5', '-', '7000']
     """
-    bare = words.str.strip(f" \t\u00a0{MONEY}").str.replace(rf"^-\s*[{MONEY}]", "-", regex=True)
     decimal, thousands = re.escape(signs.decimal or "."), re.escape(signs.thousands)
-    groups = rf"\d{{1,3}}(?:{thousands}\d{{3}})+|" if thousands else ""
-    number = rf"(?:(?:{groups}\d+)(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
-    is_number = bare.str.fullmatch(rf"[-+]?{number}", na=False).astype(bool)
-    if thousands:
-        bare = bare.str.replace(signs.thousands, "", regex=False)
+    groups = rf"[1-9]\d{{0,2}}(?:[{thousands}{GROUPING}]\d{{3}})+"
+    digits = rf"(?:(?:{groups}|\d+)(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
+    before = rf"(?:[-+{MINUS}]?[{BLANKS}]*[{MONEY}]?|[{MONEY}][-+{MINUS}])"
+    number = rf"{before}[{BLANKS}]*{digits}[{BLANKS}]*[{MONEY}%]?"
+    is_number = words.str.fullmatch(rf"[{BLANKS}]*{number}[{BLANKS}]*", na=False).astype(bool)
+    has = {
+        sign: is_number & words.str.contains(sign, regex=False, na=False) for sign in MONEY + "%"
+    }
+    most = max(has, key=lambda sign: has[sign].sum())
+    for sign in {*has} - {most}:  # another currency, say: not the same amounts
+        is_number &= ~has[sign]
+    bare = words[is_number].str.replace(rf"[{thousands}{GROUPING}{MONEY}%]", "", regex=True)
+    bare = bare.str.replace(MINUS, "-", regex=False)
     if signs.decimal not in ("", "."):
         bare = bare.str.replace(signs.decimal, ".", regex=False)
-    return bare.where(is_number, words), is_number
+    plain = words.copy()
+    plain[is_number] = bare
+    return plain, is_number
 
 
 def as_numbers(column: Any) -> Any:
@@ -189,7 +208,8 @@ def numbers_among(column: Any) -> tuple[Any, Any] | None:
 
 def real_words(column: Any) -> Any:
     """Return the cells of a column that are no words for a missing cell."""
-    return column[np.array([str(cell) not in MISSING_WORDS for cell in column], bool)]
+    words = column if is_text(column) else column.astype(object).map(str)
+    return column[~words.isin(MISSING_WORDS).to_numpy(dtype=bool)]
 
 
 def listed_words(words: Iterable[Any]) -> str:
@@ -198,7 +218,7 @@ def listed_words(words: Iterable[Any]) -> str:
     return ", ".join(map(brief, some[:SAID_WORDS])) + (", ..." if len(some) > SAID_WORDS else "")
 
 
-def said_lost(words: Any, n_rows: int) -> str:
-    """Return what a note says of words in a column of numbers."""
+def said_lost(words: Any, n_rows: int, kind: str = "numbers") -> str:
+    """Return what a note says of words in a column of numbers, or of another kind."""
     count = f"{len(words):,} of {n_rows:,} cells {'is' if len(words) == 1 else 'are'}"
-    return f"has numbers, but {count} none ({listed_words(words)}): taken for missing"
+    return f"has {kind}, but {count} none ({listed_words(words)}): taken for missing"

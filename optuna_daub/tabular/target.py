@@ -202,7 +202,8 @@ def _guess(known: Any, name: str, kind: str) -> tuple[Task, str]:
     """Return the task that fits known values, and what they are in words."""
     n_values = known.nunique()
     if kind == "text":
-        return "classification", f"`{name}` has {n_values:,} classes"
+        called = listed_words(sorted(known.unique(), key=str))
+        return "classification", f"`{name}` has {n_values:,} classes ({called})"
     if kind == "yes or no":
         return "classification", f"`{name}` is true or false: two classes"
     if kind == "dates":
@@ -221,6 +222,8 @@ def _guess(known: Any, name: str, kind: str) -> tuple[Task, str]:
 def _of_classes(
     known: Any, name: str, kept: NDArray[np.bool_], notes: list[str], kind: str
 ) -> Target:
+    if kind == "numbers" and not kept.all() and (known % 1 == 0).all():
+        known = known.map(int)  # pandas makes floats of whole numbers with gaps
     counts = known.value_counts()
     lone = counts.index[counts < 2]
     if len(counts) > len(known) / 2:
@@ -281,6 +284,11 @@ def _column(frame: Any, name: Any) -> str:
     close = next((n for n in names if alike and n.lower() == alike[0]), None)
     hint = f" Did you mean {brief(close)}?" if close else ""
     some = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    rows = frame.head(MIN_ROWS).to_numpy(dtype=object)
+    below = (n for n, row in enumerate(rows, 1) if text in [c for c in row if isinstance(c, str)])
+    if number := next(below, 0):  # below a title
+        hint = f" Row {number} holds it: names must be in the first line"
+        hint += ' (header="yes" if they are).'
     raise TableError(
         f"`target` must be a column of the table, but got {brief(name)}.{hint} There are: {some}."
     )

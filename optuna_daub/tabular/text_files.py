@@ -19,6 +19,9 @@ from typing import IO
 from typing import Any
 from typing import cast
 
+from optuna_daub.core.checks import brief
+from optuna_daub.tabular.table import BLANKS
+from optuna_daub.tabular.table import GROUPING
 from optuna_daub.tabular.table import MISSING_WORDS
 from optuna_daub.tabular.table import MONEY
 from optuna_daub.tabular.table import NEARLY_ALL
@@ -47,6 +50,8 @@ _GROUPS_BY = {
     ",": re.compile(r"\s*[-+]?\d{1,3}(,\d{3})+(\.\d+)?\s*"),
 }
 """Patterns of numbers with a sign between thousands, by that sign."""
+_BETWEEN = re.compile(rf"(?<=\d)[{GROUPING}](?=\d{{3}}(?!\d))")
+"""Pattern of a blank or an apostrophe between thousands."""
 
 
 @dataclass(frozen=True)
@@ -208,13 +213,18 @@ def _first_lines(path: Path) -> tuple[str, str, list[str]]:
 
 def _signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Signs:
     """Return the signs in the numbers among cells. Those known from another table are kept."""
-    cells = [cell.strip(f" {MONEY}") for cell in cells]
+    cells = [*map(_bare, cells)]
     decimal = _decimal(cells, separator, known.decimal)
     thousands = known.thousands if known.decimal == decimal else ""
     sign = "." if decimal == "," else ","
     if any(sign in cell and _GROUPS_BY[sign].fullmatch(cell) for cell in cells):
         thousands = sign
     return Signs(decimal, thousands)
+
+
+def _bare(cell: str) -> str:
+    """Return a number without signs of money, per cent, and blanks between thousands."""
+    return _BETWEEN.sub("", cell.strip(BLANKS + MONEY + "%"))
 
 
 def _decimal(cells: Sequence[str], separator: str, known: str) -> str:
@@ -235,7 +245,7 @@ def _is_text(cells: Sequence[str], signs: Signs) -> bool:
     """Return whether most cells with a sign between thousands are no numbers, such as dates."""
     if not signs.thousands:
         return False
-    with_it = [cell.strip(f" {MONEY}") for cell in cells if signs.thousands in cell]
+    with_it = [_bare(cell) for cell in cells if signs.thousands in cell]
     numbers = [*filter(_GROUPS_BY[signs.thousands].fullmatch, with_it)]
     return 2 * len(numbers) < len(with_it)
 
@@ -282,8 +292,9 @@ def _separator(lines: Sequence[str], path: Path, learnt: Learnt | None) -> str:
         return next((sign for sign in SEPARATORS if not any(sign in x for x in lines)), ",")
     if not found:
         raise TableError(
-            f"A table must have at least two columns, but no line of {path} is divided by "
-            f"{', '.join(SEPARATORS.values())}."
+            f"A table must have at least two columns, but the first line of {path}, "
+            f"{brief(lines[0])}, is not divided by {', '.join(SEPARATORS.values())}: remove lines "
+            "above the names, if there are any."
         )
     return max(found, key=lambda sign: found[sign])
 

@@ -25,6 +25,7 @@ LOST = {
     "numbers from 7": (range(7, N + 7), "numbers the rows"),
     "words": ([f"A{i:04}" for i in range(N)], "has another word in each row"),
     "lists": ([["a"]] * N, r"are no numbers, dates or words \(list\)"),
+    "a list among words": (["a", ["b"]] * (N // 2), r"no numbers, dates or words \(list\)"),
     "dicts": ([{"a": 1}] * N, r"are no numbers, dates or words \(dict\)"),
     "complex": (np.ones(N) * np.arange(N) * 1j, "has complex numbers"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -332,6 +333,7 @@ def test_odd_arguments_are_refused_before_the_search(argument: str) -> None:
 
 
 WRITTEN = " must be a file that can be written"
+OF_ITS_OWN = " must be a file of its own"
 
 
 class TestTheCommands:
@@ -360,12 +362,14 @@ class TestTheCommands:
         pytest.importorskip("plotly")
         table().to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
         paths = {name: str(tmp_path / name) for name in ("t.csv", "m", "r.html", "out.csv")}
+        paths["m"] = str(tmp_path / "a model")
         quick = ["--minutes", "0.02", "--models", "linear", "extra_trees", "--jobs", "1"]
         files = ["--save", paths["m"], "--report", paths["r.html"]]
         code, said, error = self.run(capsys, "fit", paths["t.csv"], *quick, *files)
         assert (code, error) == (0, "")
         assert "decimal commas" in said
         assert f"Saved as {paths['m']}" in said
+        assert shlex.split(said.splitlines()[-2])[-1] == paths["m"]
         page = (tmp_path / "r.html").read_text(encoding="utf-8")
         assert page.count("<h2>") == 5
         assert page.count("Plotly.newPlot") >= 3
@@ -409,6 +413,11 @@ class TestTheCommands:
             (["fit", "t.csv", "--save", "m" * 5000], "`--save`" + WRITTEN),
             (["fit", "t.csv", "--report", "."], "`--report`" + WRITTEN),
             (["predict", "t.csv", "--out", "no/where.csv"], "`--out`" + WRITTEN),
+            (["fit", "t.csv", "--save", "./t.csv"], "`--save`" + OF_ITS_OWN),
+            (["fit", "t.csv", "--report", "t.csv"], "`--report`" + OF_ITS_OWN),
+            (["fit", "t.csv", "--save", "m", "--report", "m"], "`--save`" + OF_ITS_OWN),
+            (["predict", "t.csv", "--out", "t.csv"], "`--out`" + OF_ITS_OWN),
+            (["predict", "t.csv", "--model", "m", "--out", "m"], "`--out`" + OF_ITS_OWN),
             (["fit", "t.csv", "--metric", "rmse"], "is one of regression"),
             (["fit", "t.csv", "--jobs", "0"], "`jobs` must be at least 1 or None, but got 0"),
             (["fit", "t.csv", "--seed", "-1"], "`seed` must be an int from 0"),
@@ -474,6 +483,16 @@ class TestTheCommands:
             self.run(capsys, "fit", "t.csv")
         with pytest.raises(SystemExit, match="2"):
             self.run(capsys, "fit", "t.csv", "--traceback", "5")
+
+    def test_an_interrupted_command_ends_in_a_sentence(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def interrupted(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(commands, "fit", interrupted)
+        code, _, error = self.run(capsys, "example")
+        assert (code, error) == (130, "Interrupted: there is no result.\n")
 
     def test_help_names_the_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit, match=r"0"):

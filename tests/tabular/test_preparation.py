@@ -259,3 +259,60 @@ def test_a_date_among_durations_is_missing(kind: str) -> None:
     with pytest.warns(UserWarning, match="taken for missing"):
         read = fitted.transform(pandas.DataFrame({"wait": later}))
     assert np.isnan(read).all()
+
+
+WAYS = [
+    "%d.%m.%Y %H:%M",
+    "%m/%d/%Y %I:%M %p",
+    "%d-%b-%Y",
+    "%b %d, %Y",
+    "%m/%d/%y",
+    "%d.%m.%y %H:%M",
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_dates_in_text_are_dates_before_and_after(way: str) -> None:
+    """The same as from a column of dates, all over the year: May has no shorter name."""
+    moments = pandas.Series(pandas.date_range("2021-01-01", periods=N, freq="73h17min"))
+    text = moments.dt.strftime(way)
+    moments = pandas.Series(pandas.to_datetime(text, format=way))
+    wanted = Preparation(["d"]).fit_transform(pandas.DataFrame({"d": moments}))
+    preparation = Preparation(["d"])
+    found = preparation.fit_transform(pandas.DataFrame({"d": text.replace(text[9], "unknown")}))
+    np.testing.assert_array_equal(np.delete(found, 9, 0), np.delete(wanted, 9, 0))
+    said = "`d` has dates, but 1 of 120 cells is none ('unknown'): taken for missing."
+    assert preparation.notes_ == [said]
+    assert preparation.text_ == ("d",), "a file of a model must not read 01.02 as a number"
+    with pytest.warns(UserWarning, match="1 of 2 cells are none, such as 'soon'"):
+        later = preparation.transform(pandas.DataFrame({"d": ["soon", text[0]]}))
+    np.testing.assert_array_equal(later[1], wanted[0])
+
+
+def test_moments_of_several_precisions_and_zones_are_dates() -> None:
+    text = ["2021-03-04T05:06:07Z", "2021-03-04T05:06:07.5Z", "2021-03-04 07:06:07+02:00"] * 40
+    found = Preparation(["d"]).fit_transform(pandas.DataFrame({"d": text}))
+    assert found[:3, :4].tolist() == [[2021, 3, 4, 5]] * 3
+
+
+@pytest.mark.parametrize(
+    ("words", "minutes"),
+    [
+        (["8:15", "27:00", "-1:30"], [495, 1620, -90]),
+        (["12:15 AM", "12:15 pm", "11:00:30PM"], [15, 735, 1380.5]),
+        ([datetime.time(0, 5), datetime.time(23, 0), None], [5, 1380, np.nan]),
+    ],
+)
+def test_times_and_durations_in_text_are_seconds(words: list[Any], minutes: list[float]) -> None:
+    table = pandas.DataFrame({"t": words * 10})
+    preparation = Preparation(["t"])
+    found = preparation.fit_transform(table)[:3, 0]
+    np.testing.assert_array_equal(found, 60 * np.array(minutes))
+    np.testing.assert_array_equal(preparation.transform(table.astype(object))[:3, 0], found)
+
+
+def test_words_that_are_nearly_dates_stay_words() -> None:
+    codes = ["1-2-3", "10.0.0.1", "May", "12:5", "2020-13-45", "3:2", "A 1/2/2020"] * 20
+    preparation = Preparation(["c"])
+    preparation.fit(pandas.DataFrame({"c": codes}))
+    assert preparation.kinds_ == {"c": "words"}

@@ -15,6 +15,7 @@ from optuna_daub.tabular.table import NO_SIGNS
 from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import Signs
 from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.table import as_numbers
 from optuna_daub.tabular.text_files import SAMPLE
 
 
@@ -397,3 +398,49 @@ def test_numbers_with_signs_of_money_are_numbers(tmp_path: Path) -> None:
     path = tmp_path / "prices.csv"
     path.write_text("a,price\n" + "".join(f"{i},${i * 50}.5\n" for i in range(1, 40)))
     assert read_table(path).frame["price"].tolist() == [i * 50 + 0.5 for i in range(1, 40)]
+
+
+@pytest.mark.parametrize(
+    ("decimal", "cells", "numbers"),
+    [
+        (".", ["12 %", "7.5%", "-3 %"], [12, 7.5, -3]),
+        (".", ["₹1,299", "₹399.5", "-₹5"], [1299, 399.5, -5]),
+        (".", ["1'234'567.5", "12\u2019000.25", "7.5"], [1234567.5, 12000.25, 7.5]),
+        (",", ["1 234,5", "12\u00a0000,25 €", "7\u202f000"], [1234.5, 12000.25, 7000]),
+        (".", ["\u22125.5", "$-3", "-$ 2"], [-5.5, -3, -2]),
+    ],
+)
+def test_numbers_are_read_as_they_are_shown(
+    decimal: str, cells: list[str], numbers: list[float], tmp_path: Path
+) -> None:
+    text = "a;b\n" + "".join(f"{cell};0{decimal}5\n" for cell in cells)
+    assert read(text, tmp_path) == {"a": numbers, "b": [0.5] * len(cells)}
+    learnt = Learnt(Signs(decimal, "," if decimal == "." else ""), [], ["a"])
+    assert read(text, tmp_path, learnt)["a"] == numbers
+
+
+def test_telephone_numbers_stay_words(tmp_path: Path) -> None:
+    assert read("a;b\n030 123;1\n040 456;2\n", tmp_path)["a"] == ["030 123", "040 456"]
+
+
+def test_another_currency_is_not_the_same_amount() -> None:
+    prices = pandas.Series(["€7", *["$5"] * 19, "3"])
+    np.testing.assert_array_equal(as_numbers(prices), [np.nan, *[5.0] * 19, 3.0])
+
+
+@pytest.mark.parametrize("title", ["Sales of May", "# made by us"])
+def test_a_title_above_the_names_is_named(title: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"{title}\na,b\n1,2\n")
+    match = rf"{title}', is not divided by .*: remove lines above the names"
+    with pytest.raises(TableError, match=match):
+        read_table(tmp_path / "t.csv")
+
+
+def test_other_sheets_are_named(tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    with pandas.ExcelWriter(tmp_path / "t.xlsx") as book:
+        for name in ("Data", "More"):
+            houses().to_excel(book, sheet_name=name, index=False)
+    assert read_table(tmp_path / "t.xlsx").notes == (
+        "Only the first of 2 sheets is read, 'Data'.",
+    )

@@ -103,6 +103,20 @@ class TestTheWinner:
         else:
             assert {*model.classes_} == {0, 1}
 
+    def test_an_interrupted_last_training_leaves_the_model_that_was_scored(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupted(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Search, "build", interrupted)
+        kept = Leading({"model": "linear"}, 60, 0.9, "the model")
+        searched = Searched(None, SimpleNamespace(n_train=240), kept)  # type: ignore[arg-type]
+        assert self.search().last(searched, self.curve(0, 0.9, 60), 9.0) == ("the model", 60)
+        monkeypatch.setattr(Searched, "model_of", lambda *_: None)
+        with pytest.raises(KeyboardInterrupt):
+            self.search().last(searched, self.curve(0, 0.9, 60), 9.0)
+
     def test_the_model_of_the_best_score_is_kept(self) -> None:
         frame = table(3000)
         goal = checked_target(frame, "target")

@@ -281,3 +281,23 @@ def test_numpy_s_durations_are_durations() -> None:
     spans = pandas.Series([np.timedelta64(i, "h") for i in range(1, 21)], dtype=object)
     target = checked_target(pandas.DataFrame({"y": spans}), "y")
     assert target.values[:2].tolist() == [3600.0, 7200.0]
+
+
+def test_classes_beside_gaps_are_whole_numbers() -> None:
+    """In a file they are written 0 and 1; only pandas makes them 0.0 and 1.0."""
+    target = checked_target(frame([0, 1, None] * 20), "y")
+    assert [*map(str, target.classes)] == ["0", "1"]
+    assert [*map(str, checked_target(frame([0.0, 1.0] * 30), "y").classes)] == ["0.0", "1.0"]
+
+
+def test_classes_are_shown_as_they_are_written() -> None:
+    assert (
+        "4 classes ('neg', 'neg ', 'pos', ...)"
+        in checked_target(frame(["pos", "neg", "pos ", "neg "] * 15), "y").notes[0]
+    )
+
+
+def test_a_target_below_a_title_is_found() -> None:
+    table = pandas.DataFrame({"Sales": [None, "a", "1"], "Unnamed: 1": [None, "price", "2"]})
+    with pytest.raises(TableError, match="Row 2 holds it: names must be in the first line"):
+        checked_target(table, "price")

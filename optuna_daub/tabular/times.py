@@ -1,0 +1,155 @@
+"""Dates and durations in text, in any form that nearly all words of a column have."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from optuna_daub.tabular.process import quiet
+from optuna_daub.tabular.table import NEARLY_ALL
+from optuna_daub.tabular.table import as_numbers
+from optuna_daub.tabular.table import imported
+from optuna_daub.tabular.table import is_text
+from optuna_daub.tabular.table import real_words
+
+
+GUESSED, CHECKED = 20, 10_000
+"""Number of words whose formats are guessed at a time, and of words that a format is tried on.
+Among so many dates one has a day after the 12th, which tells days from months."""
+
+LONGEST = 40
+"""Number of letters of a date with the longest names of its day and month, its time and zone."""
+
+_SHORT_YEAR = re.compile(r"^(\d{1,2}([-/. ])(?:\d{1,2}|[A-Za-z]{3,9})\2)(\d\d)(?![\d:])")
+_HALF_OF_DAY = re.compile(r"\s*\b[AaPp][Mm]$|(?<=\d)[AaPp][Mm]$")
+_DURATION = r"\s*[-+]?(?:\d+ days?,? )?[-+]?\d{1,3}:\d\d(?::\d\d(?:\.\d+)?)?(?:\s*[AaPp][Mm])?\s*"
+_SPANS = (str, datetime.time, datetime.timedelta, np.timedelta64)
+"""Types of cells that may hold a duration."""
+
+
+def date_formats(column: Any) -> tuple[str, ...]:
+    """Return the formats of the dates in a column of text; none if it holds something else.
+
+    The first format reads most words, the next most of the others, and so on; all together read
+    nearly all words. If days and months cannot be told apart, months come first.
+
+    >>> import pandas as pd
+    >>> date_formats(pd.Series(["31.12.2020 08:15", "1.2.2021 23:59", None]))
+    ('%d.%m.%Y %H:%M',)
+    >>> date_formats(pd.Series(["red", "2020-12-31"]))
+    ()
+    """
+    words = real_words(column.dropna().str.strip())
+    words = words.sample(min(len(words), CHECKED), random_state=0)
+    found: list[str] = []
+    left = words
+    while len(left):
+        with quiet(hidden=UserWarning):  # pandas warns of each guess
+            formats = {form for word in left.head(GUESSED) for form in _guesses(word)}
+        # Of equal ones the first is taken: %m comes before %d.
+        unread = {form: left[_read(left, form).isna()] for form in sorted(formats, reverse=True)}
+        best = min(unread, key=lambda form: len(unread[form]), default="")
+        if not best or len(unread[best]) > NEARLY_ALL * len(left):
+            break
+        found.append(best)
+        left = unread[best]
+    return tuple(found) if len(words) - len(left) >= NEARLY_ALL * len(words) else ()
+
+
+def _guesses(word: str) -> Iterator[str]:
+    """Yield the formats that a word may have as a date, months before days first."""
+    if len(word) > LONGEST:
+        return
+    guess = imported("pandas.tseries.api").guess_datetime_format
+    plain = _HALF_OF_DAY.sub("", word)
+    full = _SHORT_YEAR.sub(r"\g<1>20\3", plain)
+    for day_first in (False, True):
+        form = guess(full, dayfirst=day_first)
+        if not isinstance(form, str) or "%Y" not in form or re.search("%Y.%d", form):
+            continue
+        if full != plain:
+            form = form.replace("%Y", "%y")
+        if plain != word:
+            form = form.replace("%H", "%I") + (" %p" if " " in word[len(plain) :] else "%p")
+        yield form
+
+
+def read_dates(column: Any, formats: Sequence[str]) -> Any:
+    """Return text as dates without a time zone, those with one in UTC. Other words are missing."""
+    words = column.str.strip()
+    found = _read(words, formats[0])
+    for form in formats[1:]:
+        left = found.isna() & words.notna()
+        found = found.where(~left, _read(words[left], form).reindex(words.index))
+    return found.dt.tz_convert(None)
+
+
+def _read(words: Any, form: str) -> Any:
+    read = imported("pandas").to_datetime(words, format=form, errors="coerce", utc=True)
+    return read.dt.as_unit("us")
+
+
+def are_durations(column: Any) -> bool:
+    """Return whether nearly all words of a column of text are times such as 8:15 or 27:45:10.5.
+
+    >>> import pandas as pd
+    >>> are_durations(pd.Series(["8:15", "11:30 PM", None])), are_durations(pd.Series(["3:x"]))
+    (True, False)
+    """
+    words = real_words(column.dropna())
+    return len(words) > 0 and bool(words.str.fullmatch(_DURATION).mean() >= NEARLY_ALL)
+
+
+def as_durations(column: Any) -> Any:
+    """Return a column as seconds. Numbers have no unit, so are missing; times count from 0:00.
+
+    >>> import pandas as pd
+    >>> as_durations(pd.Series(["0:15", "11:30 PM", "1 days 00:00:01.5", "soon"])).to_list()
+    [900.0, 84600.0, 86401.5, nan]
+    """
+    pandas = imported("pandas")
+    if not pandas.api.types.is_timedelta64_dtype(column.dtype):
+        cells = column.astype(object).where(as_numbers(column).isna())
+        read = [str(cell) if isinstance(cell, _SPANS) else None for cell in cells]
+        words = pandas.Series(read, column.index, dtype="string").str.strip()
+        words = words.str.replace(r"^([-+]?\d+:\d\d)(?=\s*[AaPp][Mm]$|$)", r"\1:00", regex=True)
+        column = pandas.to_timedelta(words.astype(object), errors="coerce")
+        halves = words.str.replace(r"\s*([AaPp][Mm])$", r" \1", regex=True)
+        clock = pandas.to_datetime(halves, format="%I:%M:%S %p", errors="coerce")
+        column = column.fillna(clock - pandas.Timestamp("1900-01-01"))
+    return column.dt.total_seconds()
+
+
+def as_dates(column: Any, formats: Sequence[str] = ()) -> Any:
+    """Return a column as dates, or as text if it is of no known format.
+
+    Periods become their first days, as in their text.
+
+    Args:
+        column: cells of any type.
+        formats: formats of the dates in text; if there are none, they are found.
+    """
+    pandas = imported("pandas")
+    types = pandas.api.types
+    if types.infer_dtype(column, skipna=True) == "period":
+        return pandas.Series(pandas.PeriodIndex(column), column.index).dt.to_timestamp()
+    if types.is_numeric_dtype(column.dtype) and column.notna().any():
+        years = as_numbers(column)
+        is_whole = (years % 1 == 0) & (years.abs() < 1e15)
+        column = years.where(is_whole).astype("Int64").astype("string")
+    if is_text(column):
+        # The text of a week has its last day too.
+        column = column.str.replace(r"^(\d{4}-\d\d-\d\d)/\d{4}-\d\d-\d\d$", r"\1", regex=True)
+        column = column.str.replace(r"^(\d{4})Q([1-4])$", _first_day, regex=True)
+        if formats := formats or date_formats(column):
+            return read_dates(column, formats)
+    return column
+
+
+def _first_day(quarter: re.Match[str]) -> str:
+    return f"{quarter[1]}-{3 * int(quarter[2]) - 2:02}-01"
