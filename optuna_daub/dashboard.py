@@ -127,11 +127,11 @@ class DashboardCallback:
     once in `every` seconds, and less often if drawing would take more than 1 % of the time; at
     the end of the study it draws in any case. A picture that cannot be drawn is a warning in the
     log, never the end of the study. What you write above the heading "Data allocation" in the note
-    on the study stays. Look at it with `optuna-dashboard sqlite:///study.db`.
+    on the study stays. Open it with `optuna-dashboard sqlite:///study.db`.
 
     Beside the study, in the same storage, there is then another one, "<name> (learners)", with
     one trial per learner (see `optuna_daub.one_row_per_learner`): its pages on history,
-    importances, contours, ranks and parallel coordinates speak of learners. It is brought up to
+    importances, contours, ranks and parallel coordinates show learners. It is brought up to
     date each time, and the note on the study links to it; reload its open pages to see what
     changed.
 
@@ -225,7 +225,7 @@ class DashboardCallback:
 def update_dashboard(study: optuna.Study) -> None:
     """Draw the pictures of a study and write its notes for optuna-dashboard, at once.
 
-    Call it on a study that is over, or that ran without `DashboardCallback`. It also updates the
+    Use it for a finished study, or one that ran without `DashboardCallback`. It also updates the
     study "<name> (learners)" beside it. A journal grows by some 100 kB each time, since pictures
     are written whole; while a study runs the callback writes less.
 

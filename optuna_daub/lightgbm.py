@@ -79,10 +79,11 @@ def tune(
 ) -> Tuned:
     """Return the best booster found in a given time.
 
-    Most boosters are trained on few rows. The parameters of `optuna_daub.spaces.lightgbm` are
-    searched, except those given in `params`. Training subsets are nested, and classes keep their
-    shares. The first three arguments are those of `lightgbm.train` and of Optuna's
-    `LightGBMTuner`. After Ctrl-C it returns the best booster so far, if there is one.
+    Most boosters are trained only on part of the rows. The parameters of
+    `optuna_daub.spaces.lightgbm` are searched, except those given in `params`. Training subsets
+    are nested, and classes keep their shares. The first three arguments are those of
+    `lightgbm.train` and of Optuna's `LightGBMTuner`. After Ctrl-C it returns the best booster so
+    far, if there is one.
 
     Args:
         params: parameters of LightGBM, with `objective`, a name or a function. The first metric

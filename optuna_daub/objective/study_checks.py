@@ -105,8 +105,8 @@ class StudyChecks:
             raise SetupError(
                 f"`min_resource` must be at least {complete}, the smallest training size that "
                 f"holds every class (class {last_class} comes last), but got {least}. Pass "
-                f"`min_resource={complete}` or more, or `stratify=False` (for a regression "
-                "target too)."
+                f'`min_resource={complete}` or more, `scoring="r2"` for amounts, or '
+                "`stratify=False`."
             )
         if len(division.folds) > 1 and (needs.mean_of_examples or needs.n_validation):
             raise SetupError(

@@ -160,7 +160,7 @@ def held_out_fold(layout: Layout, test_size: float, *, every_class: bool = False
     else:
         _check_every_class_divides(layout.classes)
         room = f"a row of each of the {len(layout.classes.names)} classes"
-        way_out = ", or pass `stratify=False` (for a regression target too)"
+        way_out = ', for amounts pass `scoring="r2"`, or pass `stratify=False`'
     try:
         training, validation = _held_out(layout, test_size)
         if every_class and layout.classes is not None and layout.groups is None and layout.shuffle:
@@ -317,8 +317,8 @@ def _arrivals_of_all(fold: Fold, classes: Classes) -> Indices:
     raise ValueError(
         "Every class must be among the rows that a fold trains on, but class "
         f"{classes.names[code]}, with {count} examples in all, is not. Add examples, leave the "
-        "class out, divide the rows otherwise, or pass `stratify=False` (for a regression target "
-        "too)."
+        'class out, divide the rows otherwise, for amounts pass `scoring="r2"`, or pass '
+        "`stratify=False`."
     )
 
 
@@ -381,8 +381,9 @@ def _check_every_class_divides(classes: Classes) -> None:
     if counts.min() < 2:
         raise ValueError(
             "Every class needs at least 2 examples, one to train on and one to hold out, but "
-            f"class {classes.names[counts.argmin()]} has 1. Add examples, leave the class out, or "
-            "pass `stratify=False` (for a regression target too)."
+            f"class {classes.names[counts.argmin()]} has 1. To predict amounts, pass a metric for "
+            'them, such as `scoring="r2"`. Or add examples, leave the class out, or pass '
+            "`stratify=False`."
         )
 
 

@@ -53,7 +53,7 @@ _BEST_LOCK = threading.Lock()
 class TrainingSizeObjective:
     """Objective that trains an estimator on growing nested subsets of the data.
 
-    The rows are shuffled once. At each training size n that the pruner hands out, a fresh copy of
+    The rows are shuffled once. At each training size n that the pruner chooses, a fresh copy of
     the estimator is fitted on the first n rows and scored on the validation rows. If the pruner's
     rule uses training scores, it is also scored on rows it was trained on: on the first 5,000, for
     ABC on all. Pass `max_resource=objective.n_train` to the pruner.
@@ -277,7 +277,7 @@ class TrainingSizeObjective:
         return max(1, self._division.complete[0])
 
     def __call__(self, trial: Trial | FrozenTrial | FixedTrial) -> float:
-        """Train and report at each size handed out, and return the last validation score.
+        """Train and report at each size that is chosen, and return the last validation score.
 
         A trial that does not run in a study, such as `study.best_trial` or a `FixedTrial`, is
         trained once on all `n_train` rows, and nothing is reported. An error of the estimator or
@@ -377,7 +377,7 @@ class TrainingSizeObjective:
         """Return the model that made the winner's score, without another training.
 
         None unless this process trained it on all `n_train` rows, with a held-out or a fixed
-        validation set, and no later model was better that violates a constraint.
+        validation set, and if no later and better model violates a constraint.
         """
         check_study(study)
         if not (best := self._best.get(identity(study))):

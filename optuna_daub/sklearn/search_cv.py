@@ -75,10 +75,10 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     It has the methods and attributes of scikit-learn's `RandomizedSearchCV` and
     `HalvingRandomSearchCV`. Each candidate is first trained on few rows of each fold. Forecasts
-    from the learning curves say how good it could become on all rows. The next seconds go where
-    they promise most: to more rows for a candidate, or to a new candidate, proposed by the same
-    model (by TPE if `n_candidates` is given). The best candidate was trained on all rows of each
-    fold, and is fitted once more on all the data.
+    from the learning curves say how good it could become on all rows. The next seconds are spent
+    where the expected improvement is largest: on more rows for a candidate, or on a new candidate,
+    proposed by the same model (by TPE if `n_candidates` is given). The best candidate was trained
+    on all rows of each fold, and is fitted once more on all the data.
 
     >>> from scipy.stats import loguniform
     >>> from sklearn.datasets import load_digits
@@ -153,7 +153,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             anew, while `n_candidates` includes the candidates already there.
         random_state: seed of candidates and of the subsets of rows.
         verbose: 0 is quiet; from 1 on Optuna's log has a line for each run of a candidate.
-        error_score: answer to a fit that fails. nan: the candidate is tried once more, then
+        error_score: what to do after a failed fit. nan: the candidate is tried once more, then
             dropped; a `FitFailedWarning` says so at the end. "raise": the search ends with
             the error. A number counts as the score, and a `FitFailedWarning` names the errors.
         return_train_score: add training scores to `cv_results_`. The search does not use them.

@@ -108,8 +108,8 @@ def tabular(
 ) -> Any:
     """Return an unfitted model of one of several kinds.
 
-    The study's parameters are model and those of the chosen kind. Boosted models share their
-    parameters, and so do forests.
+    The study has a parameter `model`, and the parameters of the chosen kind. Boosted models share
+    their parameters, and so do forests.
 
     Args:
         trial: trial that suggests the parameters.

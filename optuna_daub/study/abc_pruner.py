@@ -27,9 +27,9 @@ class ABCPruner(AllocationPruner):
 
     It works with `DataAllocationSampler`. Learners are trained on growing samples, and each has a
     confidence interval for its score on all the data. A learner is dropped for good if its
-    interval's upper end is below the largest lower end plus `epsilon`. `scheduler` chooses the
-    next of the others. The learner left is within `epsilon` of the best with probability 1 -
-    `delta` if
+    interval's upper end is below the largest lower end plus `epsilon`. `scheduler` chooses
+    which other learner is trained next. The last learner left is within `epsilon` of the best with
+    probability 1 - `delta` if
 
     * the score is a mean over examples of values in [0, 1], larger is better, such as accuracy
       without weights;
@@ -59,7 +59,8 @@ class ABCPruner(AllocationPruner):
         n_validation: number of examples of the full held-out set, to score small trainings on a
             sample of it. `TrainingSizeObjective` does so: on twice as many as it trains on, at
             most on all. None: every training is scored on the full held-out set.
-        refit: train the chosen learner on all the data; False ends as soon as it is chosen.
+        refit: True trains the chosen learner on all the data; False ends the study when it is
+            chosen.
 
     Raises:
         ValueError: if an argument breaks its rule.

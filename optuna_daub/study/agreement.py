@@ -59,13 +59,13 @@ class SizeAgreement:
     best_stays: float
     """Probability that this size's best learner is also the best on all the data."""
     lost: float
-    """Expected loss of score from choosing the best learner on this size. It is the loss on all
-    the data, at least 0, in units of the score."""
+    """Expected loss of score on all the data from choosing the best learner of this size, at least
+    0, in units of the score."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of small samples with all the data; `str` of it is a table."""
+    """Agreement of small samples with all the data; its `str` is a table."""
 
     full_size: int
     """Number of examples of all the data."""
@@ -106,11 +106,11 @@ class Agreement:
 def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     """Return how well scores on each size rank learners on all the data.
 
-    Learners trained on all the data have their scores there. For all others, scores are drawn from
-    the forecasts of the study's rule, and cut at the limits of scores. So intervals are wide if
-    forecasts are uncertain. Each size compares the learners that were scored on it. On large sizes
-    these are the better ones, which are closer together and harder to rank. Learners that violate
-    a constraint are left out, since they cannot be the best.
+    For learners trained on all the data, their scores are used. For all others, scores are drawn
+    from the forecasts of the study's rule, and cut at the limits of scores. So intervals are wide
+    if forecasts are uncertain. Each size compares the learners that were scored on it. On large
+    sizes these are the better ones, which are closer together and harder to rank. Learners that
+    violate a constraint are left out, since they cannot be the best.
 
     Args:
         study: running or ended.

@@ -23,12 +23,12 @@ ORDER = "min_resource", "max_resource"
 
 
 class DAUBPruner(AllocationPruner):
-    """Allocate training data to the learners that promise most.
+    """Train next the learner with the largest expected improvement for its cost.
 
-    With `DataAllocationSampler`, every learner is first trained on a little data. Then the next
-    seconds go where they promise the largest improvement over the best full-data score: to a
-    suspended learner, or to a new one. Forecasts of scores are learnt from all learning curves of
-    the study (`optuna_daub.core.ValuePerSecond`).
+    With `DataAllocationSampler`, every learner is first trained on a little data. From then on the
+    expected improvement over the best full-data score, and the seconds that it costs, decide what
+    is next: a suspended learner, or a new one. Forecasts of scores use all learning curves of the
+    study (`optuna_daub.core.ValuePerSecond`).
 
     With any other sampler, a trial is pruned for good when its upper bound is below a score that
     another trial has already reached (DAUB's Remark 1). This replaces
@@ -87,13 +87,13 @@ class DAUBPruner(AllocationPruner):
         tolerance: float = 0.0,
         stop: Literal["verified", "first"] = "verified",
     ) -> DAUBPruner:
-        """Return the pruner of the DAUB paper: the learner with the largest bound goes on.
+        """Return the pruner of the DAUB paper.
 
-        The bound is the smaller of two values: the training score, and the line through the last
-        three validation scores, continued to N. It holds if returns diminish and the training
-        score does not rise. The sampler needs `n_learners`. The study ends when the learner with
-        the largest bound is fully trained; `stop="first"` ends it as the paper does, with the
-        first learner that is fully trained.
+        The learner with the largest bound is trained next. The bound is the smaller of two values:
+        the training score, and the line through the last three validation scores, continued to N.
+        It holds if returns diminish and the training score does not rise. The sampler needs
+        `n_learners`. The study ends when the learner with the largest bound is fully trained;
+        `stop="first"` ends it as the paper does, with the first learner that is fully trained.
 
         Args:
             values: must be empty: pass all arguments by name.

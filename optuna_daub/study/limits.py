@@ -1,8 +1,8 @@
 """Limits of a study's scores: no forecast, and no end of an interval, is shown beyond them.
 
 A scorer may state them (0 and 1 for an accuracy), and the study then stores them. If it does not,
-they are taken from the scores: 0 and 1 if all are in [0, 1] and larger is better, and 0 as the
-best one if all are losses of at least 0.
+they are taken from the scores: 0 and 1 if all are in [0, 1] and larger is better. If all are
+losses of at least 0, the best possible score is 0.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def limits_of(study: optuna.Study) -> Limits:
 
 
 def limits_seen(study: optuna.Study, worker: Worker) -> Limits:
-    """Return the same limits as of the worker's last look."""
+    """Return the limits of scores that were known at the worker's last look."""
     stored, seen = read_limits(study), worker.known.curves.columns(_range)
     seen = seen[~(seen[:, 0] > seen[:, 1])]
     if not len(seen):

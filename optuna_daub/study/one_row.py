@@ -36,8 +36,8 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
       attribute `daub:forecast` tells which. The best trial here may be a forecast; ask
       `best_learner` for the best learner;
     * the state is COMPLETE if there is a value, RUNNING during the learner's first training, and
-      FAIL if it was dropped for failing or its first training broke off;
-    * the duration is the sum over all runs, as if they had followed on each other;
+      FAIL if it was dropped for failing or its first training was interrupted;
+    * the duration is the sum over all runs, as if each had started at the end of the one before;
     * `daub:learner`, `daub:state`, `daub:reason`, `daub:training_size`, `daub:examples`,
       `daub:seconds`, `daub:score` and `daub:bound` are further user attributes, if known.
 

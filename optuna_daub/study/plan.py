@@ -69,7 +69,7 @@ class PlannedSize:
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes and costs of a study to come; `str` of it is a table."""
+    """Sizes and costs of a study to come; its `str` is a table."""
 
     sizes: tuple[PlannedSize, ...]
     """Training sizes, increasing."""
@@ -78,11 +78,11 @@ class Plan:
     n_learners: int | None
     """Number of learners to choose among, None for an open pool."""
     first_probes: Cost
-    """Cost of the first trainings of all learners, in an open pool of one."""
+    """Cost of the first trainings of all learners; in an open pool, of one learner."""
     last_training: Cost
-    """Cost of one training on all the data, the reserve for the end."""
+    """Cost of one training on all the data, which is kept in reserve for the end."""
     everything: Cost | None
-    """Cost of training every learner on all data; None for an open pool."""
+    """Cost of training every learner on all the data; None for an open pool."""
     least: Cost | None
     """Smallest cost of a simulated pool (see `plan`), None for an open pool."""
     most: Cost | None
@@ -135,13 +135,13 @@ def plan(
 
     A closed pool's cost depends on the spread of the learners' scores, which is not known yet. So
     the policy is simulated on five pools, from near ties to clear favourites, with curves that
-    rise like those of LCDB. The cheapest and the most expensive pool are the range to expect.
+    rise like those of LCDB. The cheapest and the most expensive pool give the range to expect.
 
     Args:
-        study: a study of DataAllocationSampler, started or not, or the training
-            sizes, increasing, which the default rule would use.
-        n_learners: number of learners to choose among; None: as the study's sampler was given,
-            or, if the study was loaded without it, as the study was started with.
+        study: a study of `DataAllocationSampler`, started or not, or a list of increasing training
+            sizes for the default rule.
+        n_learners: number of learners to choose among. None: that of the study's sampler; if the
+            study was loaded without it, the number with which the study was started.
         probe_seconds: seconds of a training on the smallest size, from 1e-9 to 1e9. Larger ones
             are assumed to take longer in proportion. None: the times that the study has
             measured; if there are none, the plan has no seconds.

@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 
 
 class AllocationPruner(BasePruner):
-    """End a run as soon as the policy gives the turn to another learner.
+    """End a run when the policy chooses another learner.
 
     The base class of all pruners here, also of your own: pass it a policy, and pair it with
     `DataAllocationSampler`. `examples/own_policy.py` shows a policy of your own.
@@ -64,8 +64,7 @@ class AllocationPruner(BasePruner):
 
     @host.one_blas_thread()
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Return True if the turn passes to another learner. Reads the storage and writes
-        nothing."""
+        """Return True if the run is over. Reads the storage and writes nothing."""
         worker = looking(study)
         known, number, full_size = worker.known, trial.number, self.policy.sizes[-1]
         run = known.runs.get(number)

@@ -40,19 +40,19 @@ _logger = logging.getLogger(__name__)
 
 
 def training_sizes(trial: optuna.Trial) -> Iterator[int]:
-    """Yield numbers of examples to train on while it is this learner's turn.
+    """Yield the next training sizes as long as the pruner chooses this learner.
 
-    The sizes increase, and a resumed learner starts with the first size that it was not trained
-    on. Report each score before you ask for the next size, with `optuna_daub.report` or
-    `trial.report(score, size)`. The loop ends normally only after a training on all the data; then
-    return the last score.
+    Sizes are numbers of examples. They increase, and a resumed learner starts with the first size
+    that it was not trained on. Report each score before you ask for the next size, with
+    `optuna_daub.report` or `trial.report(score, size)`. The loop ends normally only after a
+    training on all the data; then return the last score.
 
     Args:
         trial: the objective's trial. With another library's sampler the trial gets all sizes in
             turn, until the pruner prunes it.
 
     Raises:
-        optuna.TrialPruned: when the turn goes to another learner; do not catch it.
+        optuna.TrialPruned: when the pruner chooses another learner; do not catch it.
         ValueError: if the study's pruner is not one of `optuna_daub`, or a size was not reported.
 
     >>> import optuna
@@ -103,16 +103,17 @@ def report(
         training_score: the same score on the examples trained on. The paper's rule gives tighter
             bounds with it, and ABC needs it.
         n_validation: number of validation examples that were scored; ABC needs it.
-        seconds: time of training and scoring; by default measured from the moment at which
-            `training_sizes` yielded the size.
-        examples: number of examples that this training used, from 1 to `size`, if it went on from
-            the model of an earlier size; by default all `size`. Costs in examples count these.
+        seconds: time of training and scoring. None (the default): measured since
+            `training_sizes` yielded this size.
+        examples: number of examples that this training used, from 1 to `size`, if it continued
+            with the model of an earlier size. None (the default): `size`. It is the cost in
+            examples.
 
     Raises:
-        ValueError: if `trial` is not a trial of Optuna; the size was not handed out, or was
-            reported before; a score is not a number; `n_validation` is not a whole number of at
-            least 1; `seconds` is negative or not finite; `examples` is not from 1 to `size`; or
-            the pruner needs more: `ABCPruner` needs `training_score`, `n_validation`, scores in
+        ValueError: if `trial` is not a trial of Optuna; `training_sizes` did not yield the size;
+            it was reported before; a score is not a number; `n_validation` is not a whole number
+            of at least 1; `seconds` is negative or not finite; `examples` is not from 1 to `size`;
+            or the pruner needs more: `ABCPruner` needs `training_score`, `n_validation`, scores in
             [0, 1] and a study that maximizes.
         optuna.TrialPruned: if other workers have declared this one dead and resumed its learner;
             do not catch it.

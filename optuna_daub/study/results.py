@@ -38,9 +38,9 @@ class LearnerCurve:
     params: Mapping[str, Any]
     """Parameters of the learner, by name."""
     observations: tuple[Observation, ...]
-    """Outcomes of its trainings, sizes increasing."""
+    """Outcomes of its trainings, by increasing size."""
     state: Literal["best", "complete", "running", "suspended", "dropped"]
-    """"best" is the selected learner; "complete" others trained on all the data."""
+    """"best" is the selected learner; "complete" are the others trained on all the data."""
     bound: float | None
     """Optimistic bound on its score on all the data; None without one. It is the upper bound if
     larger is better."""
@@ -85,11 +85,12 @@ class BestLearner:
     size: int
     """Number of examples it was trained on."""
     bound: float | None
-    """Bound on its score on all the data. It is the score itself after training on them."""
+    """Bound on its score on all the data; the score itself once it was trained on all. None
+    without one."""
     rival_bound: float | None
-    """Best bound of the other learners that are not dropped; None without one."""
+    """Best bound among the other learners, except dropped ones; None without one."""
     is_final: bool
-    """True if the study has come to its end."""
+    """True if the rule has ended the study."""
     reason: str
     """Reason why it is the best, or the reason of the policy's next decision."""
     promise: str
@@ -107,7 +108,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     """Return the curve of every learner, in the order of their ids.
 
     Args:
-        study: running or ended; its pruner is not needed.
+        study: running or ended; its pruner is not needed, except for a policy of your own.
 
     Raises:
         ValueError: if no rule of `optuna_daub` has allocated the study, or if a policy of your own
@@ -178,15 +179,14 @@ def _inherited(trial: Facts) -> int:
 def best_learner(study: optuna.Study) -> BestLearner | None:
     """Return the selected learner, or the leader of an unfinished study.
 
-    None before any score. The selected learner is that of `study.best_trial`, trained on all the
-    data (with `ABCPruner(refit=False)` it is the learner that ABC identified). The leader of an
-    unfinished study is that of `study.best_trial` too, unless the rule names a learner that was
-    not trained on all the data. The default rule does so only if there is no score on all the
-    data: it names the best forecast. DAUB names the learner with the best score at the largest
-    size reached so far, and ABC its best guess.
+    Returns None before the first score. After a finished study it is the learner of
+    `study.best_trial`; with `ABCPruner(refit=False)` it is the learner that ABC chose. In an
+    unfinished study it is the learner of `study.best_trial` too, once a learner was trained on all
+    the data. Before that the default rule names the best forecast, and DAUB the best score at the
+    largest size reached so far. ABC names its best guess, on whatever size it was trained.
 
     Args:
-        study: running or ended; its pruner is not needed.
+        study: running or ended; its pruner is not needed, except for a policy of your own.
 
     Raises:
         ValueError: if no rule of `optuna_daub` has allocated the study, or if a policy of your own

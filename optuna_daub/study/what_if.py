@@ -115,12 +115,12 @@ class WhatIf:
 def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     """Return the outcome of another rule on the learners of a study.
 
-    The learners start in the same order, one training at a time. Scores that the study has not
-    measured are guessed. On larger sizes they are forecast. Between two sizes they are
-    interpolated. On sizes smaller than a learner's first they are lower by the learners' mean gain
-    for each doubling. Seconds are predicted from all measured ones. `guessed` counts such
-    trainings: the more of them, the less certain the answer. A learner that violates a constraint
-    is dropped on the size on which the study dropped it, and is never the answer.
+    The other rule starts the learners in the same order, one training at a time. Scores that were
+    not measured are guessed: forecast for larger sizes, interpolated between two sizes, and
+    reduced by the median gain per doubling below a learner's first size. Seconds are predicted
+    from all measured ones. `guessed` counts these trainings: the more there are, the less certain
+    the answer is. A learner that violates a constraint is dropped at the size at which the study
+    dropped it, and is never the answer.
 
     Args:
         study: a study with a pruner of optuna_daub, with at least one score.
@@ -218,7 +218,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
     """
     started = {i: curve for i, curve in pool.curves.items() if curve.observations}
     known = Pool(Curves([replace(curve, dropped="") for curve in started.values()]))
-    gain = _mean_gain([curve.observations for curve in started.values()])
+    gain = _median_gain([curve.observations for curve in started.values()])
     whole: dict[int, dict[int, Observation]] = {i: {} for i in pool.curves}
     for i, curve in started.items():
         whole[i] = {seen.size: seen for seen in curve.observations if seen.size in sizes}
@@ -238,7 +238,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
     }
 
 
-def _mean_gain(curves: Iterable[Sequence[Observation]]) -> float:
+def _median_gain(curves: Iterable[Sequence[Observation]]) -> float:
     """Return the median gain in score per doubling. Each curve's start is left out."""
     starts = [seen[:2] for seen in curves if len(seen) > 1]
     gains = [

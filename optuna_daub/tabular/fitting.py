@@ -78,9 +78,9 @@ def fit(
 ) -> TabularModel:
     """Find the best model for a table in the given time.
 
-    It is fitted on all rows. Most models are trained on a part of the rows; promising ones on
-    more, and the best on all. skrub prepares text, dates, missing values and categories. This
-    needs `pip install 'optuna-daub[tabular]'`.
+    The best model is fitted on all rows if time allows. Most models are trained on a part of the
+    rows, and promising ones on more. skrub prepares text, dates, missing values and categories.
+    This needs `pip install 'optuna-daub[tabular]'`.
 
     The last tenth of the time is kept for fitting the best model once more, on all rows. If that
     would take longer, it is fitted on as many rows as there is time for, or the result is the

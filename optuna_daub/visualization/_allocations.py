@@ -87,13 +87,13 @@ class AllocationsRecord(NamedTuple):
 def plot_allocations(
     study: optuna.Study, *, unit: Unit | Literal["auto"] = "auto", top: int = 60
 ) -> go.Figure:
-    """Plot what each learner was given, the best score first, stacked by training size.
+    """Plot the cost of each learner, by training size; the best score is first.
 
     The subtitle compares the total with training each of these learners once on all the data. The
     plot is Figure 2 of the DAUB paper with horizontal bars, so the names can be read.
 
     Args:
-        study: a study, finished or running; its pruner is not needed.
+        study: a study, finished or running; its pruner is needed only for a policy of your own.
         unit: "examples" counts each training in full; "seconds" counts measured seconds, and
             predicts those of training everything. "auto" (the default) is seconds if every
             training was timed, else examples.

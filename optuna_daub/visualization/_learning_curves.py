@@ -128,7 +128,7 @@ def plot_learning_curves(
     scores beyond the axis, which are far from those of the better learners.
 
     Args:
-        study: a study, finished or running; its pruner is not needed.
+        study: a study, finished or running; its pruner is needed only for a policy of your own.
         learners: ids of the learners to show. None (the default) shows `top` learners in color
             and, in grey, at most 48 of the others, evenly over their ranks.
         top: number of learners in color: the best, then those with several scores, by their

@@ -34,11 +34,11 @@ _SHOWING = threading.Lock()
 
 
 class ProgressBar:
-    """Show leader, lead, cost so far and time left while a study runs.
+    """Show the leader, the gap, the cost so far and the time left while a study runs.
 
     A callback of `study.optimize`. It replaces `show_progress_bar=True`, which counts trials and
-    knows neither leader nor lead. It is a bar on a terminal and in a notebook; elsewhere it is a
-    line a minute and one at the end. Optuna's own log lines break the bar: turn them off with
+    does not show the leader or the gap. It is a bar on a terminal and in a notebook; elsewhere it
+    is a line a minute and one at the end. Optuna's own log lines break the bar: turn them off with
     `optuna.logging.set_verbosity(optuna.logging.WARNING)`.
 
     The time left is the smallest known of these: until `timeout`, until the end of the sampler's

@@ -54,7 +54,7 @@ def plot_sample_agreement(study: optuna.Study) -> go.Figure:
     wide if few learners were trained on all the data (`sample_agreement` has the numbers).
 
     Args:
-        study: a study, finished or running; its pruner is not needed.
+        study: a study, finished or running; its pruner is needed only for a policy of your own.
 
     Returns:
         A figure, without marks if no size has scores of three learners.

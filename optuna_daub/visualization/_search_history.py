@@ -112,7 +112,7 @@ def plot_search_history(
     have markers only.
 
     Args:
-        study: a study, finished or running; its pruner is not needed.
+        study: a study, finished or running; its pruner is needed only for a policy of your own.
         unit: "seconds" or "examples" spent on all trainings so far, by all workers; "auto" (the
             default) is seconds if every training was timed, else examples.
 

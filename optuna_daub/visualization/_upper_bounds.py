@@ -124,12 +124,12 @@ def plot_upper_bounds(
 ) -> go.Figure:
     """Plot how bounds and the leader changed: why each learner got data when it did.
 
-    A learner's line moves when it is trained (markers) and rests while it is suspended; the broad
-    line is the best bound of all. When a learner's line falls below it, another goes on.
-    No bound is drawn beyond what a score can be, such as 1 for scores that all lie in [0, 1].
+    A line changes when its learner is trained (markers), and with the forecasts when others are.
+    The broad line is the best bound of all: when a learner's line falls below it, another one
+    leads. No bound is drawn beyond the limits of scores, such as 1 for scores in [0, 1].
 
     Args:
-        study: a study, finished or running; its pruner is not needed.
+        study: a study, finished or running; its pruner is needed only for a policy of your own.
         learners: ids of the learners to show. None (the default) shows `top` learners in color
             and, in grey, at most 48 of the others, evenly over their ranks.
         top: number of learners in color: the best, then those trained on most data. Default: 12.

@@ -136,6 +136,8 @@ def test_a_regression_target_may_hold_a_value_once() -> None:
     assert study.best_value > 0.5
     with pytest.raises(ValueError, match="Every class needs at least 2 examples"):
         TrainingSizeObjective(amount, ROWS, y, scoring="r2", stratify=True)
+    with pytest.raises(ValueError, match='pass a metric for them, such as `scoring="r2"`'):
+        TrainingSizeObjective(amount, ROWS, y, scoring="accuracy")
 
 
 @pytest.mark.parametrize("scoring", [score, None])
