@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -244,19 +243,6 @@ class TestPool:
         assert pool.dropped(3, "worst", "ruled out").curves[3].cause == "ruled out"
         assert after.curves[3] == LearningCurve(3, (Observation(500, 0.8),), "failed twice")
         assert pool.curves[3].dropped == ""
-
-    @pytest.mark.parametrize("score", [math.nan, math.inf])
-    def test_a_score_that_is_no_number_drops_its_learner(self, score: float) -> None:
-        pool = Pool(to_come=1).with_newcomer(3).observed(3, Observation(500, score))
-        assert pool.curves[3].dropped == f"score {score} at 500 examples"
-
-    def test_less_than_no_newcomer_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="`to_come` must be at least 0 or None, but got -1"):
-            Pool(to_come=-1)
-
-    def test_less_than_no_run_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="`runs_left` must be at least 0 or None, but got -1"):
-            Pool(runs_left=-1)
 
     def test_a_rule_is_asked_once_of_each_pool(self) -> None:
         asked: list[int] = []

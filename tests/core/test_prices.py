@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.prices import HASTE
 from optuna_daub.core.prices import N_LOOKED_AT
 from optuna_daub.core.prices import Prices
@@ -301,23 +304,41 @@ def test_with_too_little_time_for_known_algorithms_a_new_one_may_start() -> None
     assert found.candidate == (0.0, 4, 0)
 
 
-@dataclass(frozen=True)
-class Vague:
-    """Seconds of a learner of which hardly anything is known; the others are certain."""
+@dataclass(frozen=True, eq=False)
+class Believed:
+    """Seconds of learners and, behind them, candidates: a millisecond for an example, times the
+    factors of some, with a spread of 0.1 unless another is given."""
 
-    learner: int
-    log_sd: float
+    factors: dict[int, float] = field(default_factory=dict)
+    spreads: dict[int, float] = field(default_factory=dict)
 
     def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
-        shape = len(pool.curves) + len(TREES_ROWS), len(sizes)
-        log_mean = np.broadcast_to(np.log(sizes) - math.log(1000.0), shape).copy()
-        log_sd = np.full(shape, 0.1)
-        log_mean[self.learner] += math.log(8.0)  # 128 s on all the data, 2 s on the fewest
-        log_sd[self.learner] = self.log_sd
-        return Seconds(log_mean, log_sd)
+        count = len(pool.curves) + len(pool.once(candidates_of))
+        factors = np.array([self.factors.get(i, 1.0) for i in range(count)])
+        spreads = np.array([self.spreads.get(i, 0.1) for i in range(count)])
+        log_mean = np.log(factors)[:, None] + np.log(sizes) - math.log(1000.0)
+        return Seconds(log_mean, np.broadcast_to(spreads[:, None], log_mean.shape))
 
     def is_in_seconds(self, pool: Pool) -> bool:
         return True
+
+
+def vague(learner: int, spread: float) -> Believed:
+    """Return seconds of which hardly anything is known for a learner: some 128 on all the data."""
+    return Believed({learner: 8.0}, {learner: spread})
+
+
+def branched(*kinds: str, full: tuple[int, ...] = (0,), last: str, **facts: Any) -> Pool:
+    """Return a pool of learners of these kinds, some trained on all the data, and a new one."""
+    pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS), **facts)
+    for learner, kind in enumerate(kinds):
+        depth = {"depth": learner / len(kinds)} if kind == "tree" else {}
+        pool = pool.with_newcomer(learner, {"kind": kind, **depth})
+        for size in SIZES if learner in full else SIZES[:1]:
+            score = 0.8 + learner / 100 - 2.0 / size**0.5
+            pool = pool.observed(learner, Observation(size, score, seconds=size / 1000))
+    depth = {"depth": 0.5} if last == "tree" else {}
+    return pool.with_newcomer(len(kinds), {"kind": last, **depth})
 
 
 @pytest.mark.parametrize("kind", ["net", "tree"])
@@ -326,16 +347,14 @@ def test_the_first_learner_of_a_new_algorithm_starts_whatever_its_seconds_may_be
     kind: str, has_limit: bool
 ) -> None:
     """It would probably be late. So would a tree, which is declined."""
-    pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS))
-    for learner in range(6):
-        one = {"kind": "line"} if learner < 2 else {"kind": "tree", "depth": learner / 6}
-        pool = pool.with_newcomer(learner, one)
-        for size in SIZES if learner in (0, 3) else SIZES[:1]:
-            score = 0.8 + learner / 100 - 2.0 / size**0.5
-            pool = pool.observed(learner, Observation(size, score, seconds=size / 1000))
-    pool = pool.with_newcomer(6, {"kind": kind, **({"depth": 0.5} if kind == "tree" else {})})
-    pool = replace(pool, left=Cost(0, 60.0) if has_limit else None)
-    cost = Vague(6, 2.0)
+    pool = branched(
+        *["line"] * 2,
+        *["tree"] * 4,
+        full=(0, 3),
+        last=kind,
+        left=Cost(0, 60.0) if has_limit else None,
+    )
+    cost = vague(6, 2.0)
     own = prices(pool, replace(TERMS, cost=cost)).learners[6]
     chance = cost.seconds(pool, SIZES).within(pool.left.seconds if pool.left else 0.0)[6]
     assert not has_limit or chance[0] > IN_TIME > chance[1]
@@ -351,39 +370,23 @@ def test_the_first_learner_of_a_new_algorithm_starts_whatever_its_seconds_may_be
 @pytest.mark.parametrize("log_sd", [0.1, 1.5])
 def test_a_training_that_may_be_late_does_not_start_but_a_look_does(log_sd: float) -> None:
     """Half of the time left is the median of its seconds. Nothing stops it once it has started."""
-    pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS))
-    for learner in range(6):
-        pool = pool.with_newcomer(learner, {"kind": "tree", "depth": learner / 6})
-        for size in SIZES if learner == 0 else SIZES[:1]:
-            score = 0.8 + learner / 100 - 2.0 / size**0.5
-            pool = pool.observed(learner, Observation(size, score, seconds=size / 1000))
-    pool = pool.with_newcomer(6, {"kind": "tree", "depth": 0.5})
-    pool = replace(pool, left=Cost(0, 2.0 * 8.0 * FULL / 1000))
-    own = prices(pool, replace(TERMS, cost=Vague(6, log_sd))).learners[6]
+    pool = branched(*["tree"] * 6, last="tree", left=Cost(0, 2.0 * 8.0 * FULL / 1000))
+    own = prices(pool, replace(TERMS, cost=vague(6, log_sd))).learners[6]
     assert np.isfinite(own[0])
     assert np.isfinite(own[-1]) == (log_sd == 0.1)
 
 
 @pytest.mark.parametrize("left", [None, Cost(0, 60.0)])
 def test_prices_are_numbers_however_little_is_known_of_seconds(left: Cost | None) -> None:
-    pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS), left=left)
-    for learner in range(3):
-        pool = pool.with_newcomer(learner, {"kind": "tree", "depth": learner / 6})
-        size = FULL if learner == 0 else SIZES[0]
-        pool = pool.observed(learner, Observation(size, 0.8 + learner / 100, seconds=1e-6))
-    pool = pool.with_newcomer(3, {"kind": "tree", "depth": 0.5})
-    found = prices(pool, replace(TERMS, cost=Vague(3, 1e4)))
+    pool = branched(*["tree"] * 3, last="tree", left=left)
+    found = prices(pool, replace(TERMS, cost=vague(3, 1e4)))
     assert not np.isnan(found.learners).any()
     assert np.isfinite(found.candidates).any()
 
 
 def test_the_last_run_is_on_all_the_data_even_of_a_new_algorithm() -> None:
-    pool = Pool(to_come=None, space=TREES, proposer=Given(TREES_ROWS))
-    for learner, kind in enumerate(("line", "tree", "tree")):
-        one = {"kind": kind, **({"depth": learner / 3} if kind == "tree" else {})}
-        pool = pool.with_newcomer(learner, one)
-        pool = pool.observed(learner, Observation(FULL, 0.8 + learner / 100, seconds=16.0))
-    pool = replace(pool.with_newcomer(3, {"kind": "net"}), left=Cost(0, 1e3), runs_left=0)
+    limits: dict[str, Any] = {"left": Cost(0, 1e3), "runs_left": 0}
+    pool = branched("line", "tree", "tree", full=(0, 1, 2), last="net", **limits)
     own = prices(pool, replace(TERMS, cost=InSeconds(FULL))).learners[3]
     assert np.isfinite(own[-1])
     assert np.isneginf(own[:-1]).all()
@@ -399,42 +402,13 @@ def test_with_little_time_left_the_cheapest_is_first_unless_there_is_time_for_a_
     """A learner needs 16 seconds, other points as much or half a second, and a look 8 ms."""
     pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS)).with_newcomer(0, {"rate": 0.9})
     pool = pool.observed(0, Observation(250, 0.7, seconds=0.25))
-    cost = Paced(1.0 / 32.0 if is_cheaper else 1.0)
+    factor = 1.0 / 32.0 if is_cheaper else 1.0
+    certain = dict.fromkeys(range(6), 0.0)
+    cost = Believed(dict.fromkeys(range(1, 6), factor), certain)
     found = prices(replace(pool, left=Cost(0, left)), replace(TERMS, cost=cost))
     assert np.isneginf(found.learners[0, :-1]).all()
     assert np.isfinite(found.learners[0, -1]) == is_first
     assert np.isfinite(found.candidates[:, 0]).all() == (not is_first)
-
-
-@dataclass(frozen=True)
-class Paced:
-    """Certain seconds: a millisecond for an example, times a factor for candidates."""
-
-    factor: float
-
-    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
-        factors = np.append(np.ones(len(pool.curves)), np.full(len(ROWS), self.factor))
-        log_mean = np.log(factors)[:, None] + np.log(sizes) - math.log(1000.0)
-        return Seconds(log_mean, np.zeros(log_mean.shape))
-
-    def is_in_seconds(self, pool: Pool) -> bool:
-        return True
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Seconds of one mean logarithm, with a spread for each candidate."""
-
-    spreads: tuple[float, ...]
-
-    def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
-        sd = np.append(np.full(len(pool.curves), 0.1), self.spreads)
-        shape = len(sd), len(sizes)
-        log_mean = np.broadcast_to(np.log(sizes) - math.log(1000.0), shape)
-        return Seconds(log_mean, np.broadcast_to(sd[:, None], shape))
-
-    def is_in_seconds(self, pool: Pool) -> bool:
-        return True
 
 
 @pytest.mark.parametrize("left", [math.inf, 400.0, 60.0])
@@ -442,7 +416,7 @@ def test_the_less_is_known_of_a_candidates_seconds_the_less_it_is_worth(left: fl
     rows = np.full((4, 1), 0.6)
     pool = replace(pool_of(timed=True), proposer=Given(rows))
     pool = pool if math.isinf(left) else replace(pool, left=Cost(0, left))
-    cost = Spread((0.1, 1.0, 2.0, 3.0))
+    cost = Believed(spreads=dict(enumerate((0.1, 1.0, 2.0, 3.0), start=len(pool.curves))))
     worth = prices(pool, replace(TERMS, cost=cost)).candidates.max(axis=1)
     assert all(first > 1.1 * second for first, second in pairwise(worth))
 

@@ -91,12 +91,6 @@ def test_waiting_for_no_learner_is_an_error() -> None:
         list(replay(Scripted(script=[Wait(WHY)]), known(0)))
 
 
-def test_training_twice_at_a_size_is_an_error() -> None:
-    policy = Scripted(script=[Propose(1, WHY), Extend(0, 1, WHY)])
-    with pytest.raises(ValueError, match="strictly increasing"):
-        list(replay(policy, known(0)))
-
-
 def test_no_learner_is_trained_before_the_decision_is_read() -> None:
     policy = Scripted(script=[Propose(1, WHY), Finish(0, WHY)])
     decisions = replay(policy, known(0))

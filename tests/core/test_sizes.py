@@ -18,6 +18,7 @@ from optuna_daub.core import geometric_sizes
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import first_size
 from optuna_daub.core.sizes import next_size
+from optuna_daub.core.steps import nearest
 from tests.strategies import grids
 
 
@@ -66,10 +67,6 @@ class TestGeometric:
         assert math.ceil(1.1 * 100) == 111
         assert geometric_sizes(100, 1000, 1.1)[1] == 110
 
-    def test_three_sizes_or_an_error(self) -> None:
-        with pytest.raises(ValueError, match="three sizes"):
-            geometric_sizes(4, 5, 1.1)
-
 
 class TestFirstSize:
     @given(full=st.integers(3, 10**15), ratio=ratios)
@@ -97,38 +94,29 @@ class TestFirstSize:
         assert first_size(full, 1.5) == first
 
 
-class TestBadGeometry:
-    @pytest.mark.parametrize("first", [0, -1])
-    def test_the_smallest_size_is_at_least_1(self, first: int) -> None:
-        with pytest.raises(ValueError, match=f"`min_resource` must be at least 1, .* {first}"):
-            geometric_sizes(first, 1000, 1.5)
+@pytest.mark.parametrize(
+    ("first", "full", "ratio", "rule"),
+    [
+        *((n, 1000, 1.5, f"`min_resource` must be at least 1, .* {n}") for n in (0, -1)),
+        *((500, 1000, r, f"must be greater than 1 and finite, but got {r}")
+          for r in (1, 1.0, 0.5, 0, -2, math.nan, math.inf)),
+        (500, 1124, 1.5, r"500 \* 1.5\^2 = [\d.]+ > 1124"),
+        (100, 50, 2, r"100 \* 2\^2 = [\d.]+ > 50"),
+        (4, 5, 1.1, "three sizes"),
+        *((bad, 38500, 1.5, f"`min_resource` must be a whole number, but got {bad!r}")
+          for bad in (500.0, "500", None)),
+        *((500, bad, 1.5, f"`max_resource` must be a whole number, but got {bad!r}")
+          for bad in (500.0, "500", None)),
+    ],
+)  # fmt: skip
+def test_sizes_that_cannot_be_are_refused(first: Any, full: Any, ratio: float, rule: str) -> None:
+    with pytest.raises(ValueError, match=rule):
+        geometric_sizes(first, full, ratio)
 
-    @pytest.mark.parametrize("ratio", [1, 1.0, 0.5, 0, -2, math.nan, math.inf])
-    def test_the_factor_is_above_1(self, ratio: float) -> None:
-        with pytest.raises(
-            ValueError, match=f"must be greater than 1 and finite, but got {ratio}"
-        ):
-            geometric_sizes(500, 1000, ratio)
 
-    @pytest.mark.parametrize(("first", "full", "ratio"), [(500, 1124, 1.5), (100, 50, 2)])
-    def test_three_sizes_fit(self, first: int, full: int, ratio: float) -> None:
-        with pytest.raises(ValueError, match=rf"{first} \* {ratio}\^2 = [\d.]+ > {full}"):
-            geometric_sizes(first, full, ratio)
-
-    def test_three_sizes_just_fit(self) -> None:
-        assert geometric_sizes(500, 1125, 1.5) == (500, 750, 1125)
-        assert geometric_sizes(100, 121, 1.1) == (100, 110, 121)
-
-    @pytest.mark.parametrize("bad", [500.0, "500", None])
-    def test_sizes_are_whole_numbers(self, bad: Any) -> None:
-        with pytest.raises(
-            ValueError, match=f"`min_resource` must be a whole number, but got {bad!r}"
-        ):
-            geometric_sizes(bad, 38500, 1.5)
-        with pytest.raises(
-            ValueError, match=f"`max_resource` must be a whole number, but got {bad!r}"
-        ):
-            geometric_sizes(500, bad, 1.5)
+def test_three_sizes_just_fit() -> None:
+    assert geometric_sizes(500, 1125, 1.5) == (500, 750, 1125)
+    assert geometric_sizes(100, 121, 1.1) == (100, 110, 121)
 
 
 class TestExplicit:
@@ -164,3 +152,11 @@ class TestExplicit:
 @given(sizes=grids(), after=st.integers(0, 700))
 def test_the_next_size_is_the_smallest_above(sizes: tuple[int, ...], after: int) -> None:
     assert next_size(sizes, after) == min((n for n in sizes if n > after), default=None)
+
+
+@given(sizes=grids(), goal=st.floats(0.1, 1e4))
+def test_the_nearest_size_has_the_ratio_nearest_to_1(sizes: tuple[int, ...], goal: float) -> None:
+    ratios = {size: max(size / goal, goal / size) for size in sizes}
+    assert ratios[nearest(sizes, goal)] <= min(ratios.values()) * (1 + 1e-12)
+    assert nearest((100, 400), 200) == 100, "the smaller of two as near"
+    assert nearest((100, 400), 230) == 400, "by the ratio, not the difference"

@@ -47,7 +47,8 @@ def test_what_may_be_none_is_checked_otherwise(name: str, value: object) -> None
 @pytest.mark.parametrize("name", ["to_come", "runs_left"])
 @pytest.mark.parametrize("value", ["x", 1.5, True, [], -1])
 def test_counts_of_a_pool_are_whole_numbers(name: str, value: object) -> None:
-    with pytest.raises(ValueError, match=f"`{name}` must be "):
+    rule = "at least 0 or None, but got -1" if value == -1 else ""
+    with pytest.raises(ValueError, match=f"`{name}` must be {rule}"):
         Pool(**{name: value})  # type: ignore[arg-type]
 
 

@@ -10,7 +10,6 @@ CONTEXT.set_forkserver_preload(
     [
         "tests.study.process_study",
         "tests.study.table_study",
-        "tests.study.test_abc",
         "tests.study.test_liveness",
         "tests.study.test_restart",
         # What a database is opened with, which Optuna imports when the first one is.

@@ -105,6 +105,53 @@ def plainly(trial: optuna.Trial) -> float:
     return scores_of(row, SIZES[-1])[0]
 
 
+def one_number(trial: optuna.Trial) -> float:
+    """Train a learner whose skill is its only parameter."""
+    return trained(trial, trial.suggest_float("x", 0, 1))
+
+
+Formula = Callable[[float, int], float]
+"""Value by x and size."""
+
+
+def by_formula(score: Formula, low: float = 0.0, high: float = 1.0, **also: Formula) -> Objective:
+    """Return an objective whose scores at each size follow from its only parameter x.
+
+    Args:
+        score: formula of the scores.
+        low: least value of x.
+        high: largest value of x.
+        also: formulas of what else is reported: `training_score`, `seconds`, `n_validation`.
+    """
+
+    def objective(trial: optuna.Trial) -> float:
+        x, last = trial.suggest_float("x", low, high), 0.0
+        for n in training_sizes(trial):
+            last = score(x, n)
+            report(trial, n, last, **{name: value(x, n) for name, value in also.items()})  # type: ignore[arg-type]
+        return last
+
+    return objective
+
+
+def conditional(trial: optuna.Trial) -> float:
+    """Train a learner of one of two kinds, with parameters of their own; 0.9 is the best skill."""
+    if trial.suggest_categorical("kind", ["tree", "linear"]) == "tree":
+        return trained(trial, 0.5 + trial.suggest_float("depth", 1, 20) / 50)
+    skill = 0.4 + trial.suggest_float("penalty", 0.05, 1, log=True) / 4
+    return trained(trial, skill + 0.1 * trial.suggest_categorical("scaled", [True, False]))
+
+
+def stop_at(*counts: int) -> Callable[[optuna.Study, FrozenTrial], None]:
+    """Return a callback that ends `optimize` when there are so many trials."""
+
+    def enough(study: optuna.Study, trial: FrozenTrial) -> None:
+        if len(study.trials) in counts:
+            study.stop()
+
+    return enough
+
+
 def told(study: optuna.Study, trial: optuna.Trial, objective: Objective) -> None:
     """Run an objective on a trial that was asked for, and tell how it ended."""
     try:
@@ -151,7 +198,7 @@ class TableObjective:
 
     def __init__(
         self,
-        known: Sequence[LearningCurve],
+        known: Sequence[LearningCurve] = RIVALS,
         sign: int = 1,
         before: Callable[[int, int], None] = lambda row, size: None,
         after: Callable[[int, int], None] = lambda row, size: None,
@@ -257,6 +304,11 @@ def table_study(
     )
 
 
+def open_study(base: BaseSampler | None = None, **options: Any) -> optuna.Study:
+    """Return a study of an open pool, which a seed makes the same on every machine."""
+    return pair(DAUBPruner(sizes=SIZES, cost="examples"), base, **options)
+
+
 def sqlite(folder: Path) -> str:
     """Return the URL of a database in a folder; it is made if it is not there."""
     file = folder / "study.db"
@@ -349,6 +401,10 @@ def expected(n_learners: int = len(RIVALS)) -> tuple[list[tuple[int, int]], int]
     return made, last.learner
 
 
+MADE, WINNER = expected()
+"""Allocations of a study of `RIVALS`, in order, and the learner that it ends with."""
+
+
 def answer(study: optuna.Study) -> BestLearner:
     """Return the best learner of a study that has one."""
     best = best_learner(study)
@@ -379,7 +435,7 @@ def assert_sound(study: optuna.Study) -> None:
     """Assert what holds of every finished study, however it got there."""
     trials = study.trials
     full = study.pruner.policy.sizes[-1]
-    made = probes(study)
+    made = [(str(trials[a.trial].params), a.observation.size) for a in allocations(study)]
     assert len(made) == len(set(made)), "a learner was trained twice at one size"
     assert not [t for t in trials if t.state in (TrialState.RUNNING, TrialState.WAITING)]
     for trial in trials:

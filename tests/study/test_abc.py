@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
-import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from dataclasses import field
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,20 +46,20 @@ from optuna_daub.learners import sequential_score
 from optuna_daub.study import worker as workers
 from optuna_daub.study.abc_pruner import HALF_WIDTHS
 from optuna_daub.study.worker import looking
+from tests.core.policies.test_approximate_best import noisy_learners
 from tests.strategies import FOUR
 from tests.strategies import FOUR_SHAPES
 from tests.strategies import FOUR_SIZES
 from tests.study.table_study import InOrder
-from tests.study.table_study import Killer
+from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
 from tests.study.table_study import assert_nothing_twice
+from tests.study.table_study import by_formula
 from tests.study.table_study import final
-from tests.study.table_study import in_new_process
 from tests.study.table_study import is_over
 from tests.study.table_study import pair
 from tests.study.table_study import probes
 from tests.study.table_study import runs
-from tests.study.table_study import sqlite
 
 
 SCHEDULERS = ["gradient_ci", "ucb", "round_robin"]
@@ -85,24 +81,16 @@ def abc_study(
     return pair(pruner, base or InOrder(), direction=direction, **given)
 
 
-@dataclass
-class Known:
-    """Reports known probes, and writes down who was dropped when."""
+class Diary(TableObjective):
+    """Writes down who was trained and who was dropped when."""
 
-    rows: list[LearningCurve]
-    before: Callable[[int, int], None] = lambda row, size: None
-    events: list[Event] = field(default_factory=list)
+    def __init__(self, rows: list[LearningCurve]) -> None:
+        super().__init__(rows)
+        self.events: list[Event] = []
 
     def __call__(self, trial: optuna.Trial) -> float:
-        row = trial.suggest_int("row", 0, len(self.rows) - 1)
-        for size in training_sizes(trial):
-            self.before(row, size)
-            seen = self.rows[row].at(size)
-            assert seen is not None
-            facts = {"n_validation": seen.n_validation, "seconds": seen.seconds}
-            report(trial, size, seen.score, training_score=seen.training_score, **facts)
-            self.write_down(trial.study, row, size)
-        return seen.score
+        self.after = lambda row, size: self.write_down(trial.study, row, size)
+        return super().__call__(trial)
 
     def write_down(self, study: optuna.Study, row: int, size: int) -> None:
         self.events.append(("train", row, size))
@@ -137,7 +125,7 @@ def in_turns(events: list[Event]) -> list[list[Event]]:
     return [sorted(turn) for turn in turns]
 
 
-def assert_replayed(study: optuna.Study, objective: Known) -> None:
+def assert_replayed(study: optuna.Study, objective: Diary) -> None:
     assert in_turns(objective.events) == in_turns(replayed(study.pruner.policy, objective.rows))
 
 
@@ -160,38 +148,12 @@ def assert_answered(study: optuna.Study, known: list[LearningCurve]) -> None:
 
 # ---- The same decisions as replay --------------------------------------------------------------
 
-TRACE = """
-(0,1000) (1,1000) (2,1000) (3,1000) drops 3 (1,2000) (0,2000) (0,4000) (1,4000) (0,8000) (1,8000)
-(0,16000) (1,16000) (2,2000) (0,32000) (1,32000) (0,64000) (1,64000) (0,128000) drops 2
-(1,128000) drops 1
-"""
-
-
-def test_the_run_of_the_formulas() -> None:
-    study, objective = abc_study(refit=False), Known(FOUR)
-    study.optimize(objective)
-    told = [
-        f"({learner},{what})" if event == "train" else f"drops {learner}"
-        for event, learner, what in objective.events
-    ]
-    assert " ".join(told) == " ".join(TRACE.split())
-    best = answer(study)
-    assert best.learner == 0
-    assert round(best.seconds, 6) == 1021.7  # of 4700 for all on all
-    assert best.examples == 514_000
-    assert_replayed(study, objective)
-    assert_answered(study, FOUR)
-    by_learner = {curve.learner: curve for curve in learning_curves(study)}
-    assert [by_learner[i].state for i in range(4)] == ["best", "dropped", "dropped", "dropped"]
-    bounds = [by_learner[i].bound for i in range(4)]
-    assert bounds == pytest.approx([0.874063, 0.866858, 0.866162, 0.781603], abs=5e-7)
-
 
 @pytest.fixture(scope="module")
 def undisturbed() -> optuna.Study:
     """A study of the four learners that has come to its end, to look at only."""
     study = abc_study()
-    study.optimize(Known(FOUR))
+    study.optimize(TableObjective(FOUR))
     return study
 
 
@@ -199,7 +161,7 @@ def undisturbed() -> optuna.Study:
 def explored() -> optuna.Study:
     """The same without a training of its answer on all the data."""
     study = abc_study(refit=False)
-    study.optimize(Known(FOUR))
+    study.optimize(TableObjective(FOUR))
     return study
 
 
@@ -207,31 +169,11 @@ GRID = (1000, 2000, 4000, 8000, 12_000)
 SMALL: dict[str, Any] = {"max_resource": GRID[-1], "n_validation": 10_000}
 
 
-@st.composite
-def noisy_learners(draw: st.DrawFn) -> list[LearningCurve]:
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    found = []
-    for i in range(draw(st.integers(1, 6))):
-        end, gap, pace = rng.uniform(0.5, 0.95), rng.uniform(0.2, 3), rng.uniform(0.1, 5)
-        probes_ = [
-            Observation(
-                size,
-                float(np.clip(end + (rng.normal(0, 0.3) - gap) / math.sqrt(size), 0, 1)),
-                float(np.clip(end + (rng.normal(0, 0.3) + gap) / math.sqrt(size), 0, 1)),
-                min(2 * size, 10_000),
-                seconds=float(pace * size * rng.uniform(0.8, 1.2)),
-            )
-            for size in GRID
-        ]
-        found.append(LearningCurve(i, tuple(probes_)))
-    return found
-
-
 @pytest.mark.parametrize("interval", INTERVALS)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @settings(max_examples=10)
 @given(
-    known=noisy_learners(),
+    known=noisy_learners(GRID, (10_000,)),
     epsilon=st.sampled_from([0.01, 0.05, 0.2]),
     delta=st.sampled_from([0.01, 0.5]),
     refit=st.booleans(),
@@ -240,7 +182,7 @@ def test_a_study_decides_as_replay_does(
     scheduler: str, interval: str, known: list[LearningCurve], **rule: Any
 ) -> None:
     study = abc_study(len(known), **SMALL, scheduler=scheduler, interval=interval, **rule)
-    objective = Known(known)
+    objective = Diary(known)
     study.optimize(objective)
     assert_replayed(study, objective)
     assert_sound(study)
@@ -288,6 +230,10 @@ def test_exploration_ends_without_training_on_all_the_data(explored: optuna.Stud
     assert {trial.state for trial in explored.trials} == {TrialState.PRUNED}
     best = answer(explored)
     assert (best.learner, best.size, best.is_final) == (0, 128_000, True)
+    by_learner = {curve.learner: curve for curve in learning_curves(explored)}
+    assert [by_learner[i].state for i in range(4)] == ["best", "dropped", "dropped", "dropped"]
+    bounds = [by_learner[i].bound for i in range(4)]  # formulas.md 2.9
+    assert bounds == pytest.approx([0.874063, 0.866858, 0.866162, 0.781603], abs=5e-7)
     assert best.reason == (
         "best: within 0.01 of the best with probability 0.95; identified at 128,000 examples, "
         "not trained on all"
@@ -317,7 +263,7 @@ def test_the_answer_of_an_exploration_is_the_one_identified() -> None:
     """Also if a learner that was dropped later had been trained on all the data."""
     known = undecided_to_the_end()
     study = abc_study(2, **SMALL, delta=0.01, refit=False)
-    study.optimize(Known(known))
+    study.optimize(TableObjective(known))
     assert [t.params["row"] for t in study.trials if t.state == TrialState.COMPLETE] == [0]
     assert_answered(study, known)
     assert [curve.state for curve in learning_curves(study)] == ["dropped", "best"]
@@ -325,8 +271,8 @@ def test_the_answer_of_an_exploration_is_the_one_identified() -> None:
 
 def test_what_was_explored_can_be_trained_later() -> None:
     explored = abc_study(refit=False)
-    explored.optimize(Known(FOUR))
-    study, objective = abc_study(storage=explored._storage), Known(FOUR)
+    explored.optimize(TableObjective(FOUR))
+    study, objective = abc_study(storage=explored._storage), Diary(FOUR)
     study.optimize(objective)
     assert [e for e in objective.events if e[0] == "train"] == [("train", 0, 1_000_000)]
     assert study.best_trial.last_step == 1_000_000
@@ -340,7 +286,7 @@ def test_the_answer_of_an_unfinished_study_is_the_best_guess() -> None:
     assert best_learner(study) is None
     gaps = []
     for n_trials in range(1, 99):
-        study.optimize(Known(FOUR), n_trials=1)
+        study.optimize(TableObjective(FOUR), n_trials=1)
         best = answer(study)
         if best.is_final:
             break
@@ -371,7 +317,7 @@ def test_a_study_whose_first_probe_failed_has_no_answer_yet() -> None:
         raise OSError("no connection to the data")
 
     study = abc_study()
-    study.optimize(Known(FOUR, before=fail), n_trials=1, catch=OSError)
+    study.optimize(TableObjective(FOUR, before=fail), n_trials=1, catch=OSError)
     assert best_learner(study) is None
 
 
@@ -381,7 +327,7 @@ def test_as_soon_as_there_is_a_score_there_is_an_answer() -> None:
     ]
     study = abc_study()
     for n_trials in range(1, 4):
-        study.optimize(Known(low), n_trials=1)
+        study.optimize(TableObjective(low), n_trials=1)
         best = answer(study)
         assert best.learner == n_trials - 1
         assert "of the best of 4 learners" in best.promise, "those to come count too"
@@ -412,7 +358,7 @@ def test_an_end_without_an_answer_is_overcome_by_a_new_pruner(is_loaded_again: b
 
     known, storage = level(0.95, 0.60, 0.65), InMemoryStorage()
     study = abc_study(3, storage, **SMALL)
-    study.optimize(Known(known, fail), n_trials=20, catch=MemoryError)
+    study.optimize(TableObjective(known, before=fail), n_trials=20, catch=MemoryError)
     assert best_learner(study) is None
     curves = learning_curves(study)
     assert [curve.state for curve in curves] == ["dropped"] * 3
@@ -424,57 +370,32 @@ def test_an_end_without_an_answer_is_overcome_by_a_new_pruner(is_loaded_again: b
         study = abc_study(3, storage, **SMALL)
     else:
         study.pruner = ABCPruner(**SMALL)
-    study.optimize(Known(known, fail), n_trials=20, catch=MemoryError)
+    study.optimize(TableObjective(known, before=fail), n_trials=20, catch=MemoryError)
     best = answer(study)
     assert (best.learner, best.size, best.is_final) == (2, GRID[-1], True)
     assert study.best_params == {"row": 2}
 
 
 def test_a_training_score_that_is_not_finite_drops_its_learner_alone() -> None:
+    """It is no report to be refused."""
     steady = level(0.80, 0.799, 0.40)
-    broken = LearningCurve(
-        1, tuple(replace(seen, training_score=math.nan) for seen in steady[1].observations)
-    )
+    seen = tuple(replace(each, training_score=math.nan) for each in steady[1].observations)
     study = abc_study(3, **SMALL)
-    study.optimize(Known([steady[0], broken, steady[2]]), n_trials=20)
-    best = answer(study)
-    assert (best.learner, best.size, best.is_final) == (0, GRID[-1], True)
-    assert "(1 failed or infeasible, of which nothing is claimed)" in best.promise
+    study.optimize(TableObjective([steady[0], LearningCurve(1, seen), steady[2]]), n_trials=20)
+    assert (final(study).learner, final(study).size) == (0, GRID[-1])
+    assert "(1 failed or infeasible, of which nothing is claimed)" in final(study).promise
     (dropped,) = [curve for curve in learning_curves(study) if curve.learner == 1]
-    assert dropped.state == "dropped"
     assert dropped.reason == "dropped at 1,000: training score nan at 1,000 examples"
 
 
 def test_goes_on_with_new_objects_after_each_trial(undisturbed: optuna.Study) -> None:
     study = abc_study()
     while not is_over(study):
-        study.optimize(Known(FOUR), n_trials=1)
+        study.optimize(TableObjective(FOUR), n_trials=1)
         workers._WORKERS.clear()  # all that a new process would not know
         study = abc_study(storage=study._storage)
     assert probes(study) == probes(undisturbed)
     assert best_learner(study) == best_learner(undisturbed)
-
-
-def _killed(url: str, row: int, size: int) -> None:
-    abc_study(storage=url).optimize(Known(FOUR, before=Killer(row, size)))
-
-
-def _go_on(url: str) -> None:
-    abc_study(storage=url).optimize(Known(FOUR))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("at", [(0, 16_000), (0, 1_000_000)])
-def test_killed_half_way_it_goes_on_in_a_new_process(
-    tmp_path: Path, at: tuple[int, int], undisturbed: optuna.Study
-) -> None:
-    url = sqlite(tmp_path)
-    assert in_new_process(_killed, url, *at) == -signal.SIGKILL
-    assert in_new_process(_go_on, url) == 0
-    study = abc_study(storage=url)
-    assert probes(study) == probes(undisturbed)
-    assert best_learner(study) == best_learner(undisturbed)
-    assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 1
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -483,7 +404,7 @@ def test_two_workers_find_the_best(scheduler: str) -> None:
         time.sleep(size * FOUR_SHAPES[row][2] / 4e7)
 
     study = abc_study(scheduler=scheduler)
-    study.optimize(Known(FOUR, before=train), n_jobs=2)
+    study.optimize(TableObjective(FOUR, before=train), n_jobs=2)
     best = answer(study)
     # Both may have begun with row 0: then the same parameters are one learner, of either id.
     assert (best.params, best.size, best.is_final) == ({"row": 0}, 1_000_000, True)
@@ -513,7 +434,7 @@ class TornStorage(optuna.storages.InMemoryStorage):
 
 def test_a_score_is_not_taken_without_its_training_score() -> None:
     study = abc_study(storage=TornStorage())
-    study.optimize(Known(FOUR), n_trials=1)
+    study.optimize(TableObjective(FOUR), n_trials=1)
     (curve,) = learning_curves(study)
     assert curve.observations == FOUR[0].observations[:1]
 
@@ -542,7 +463,7 @@ def test_the_certificate_says_how_good_how_sure_on_what_and_why(explored: optuna
 )
 def test_the_certificate_names_the_inequality_and_delta(interval: str, name: str) -> None:
     study = abc_study(interval=interval, delta=0.2, refit=False)
-    study.optimize(Known(FOUR))
+    study.optimize(TableObjective(FOUR))
     best = answer(study)
     assert f"the {name} inequality, delta / n^2 = 0.013 per interval" in best.promise
     assert "with probability 0.8" in best.promise
@@ -554,7 +475,7 @@ def test_a_smaller_sample_that_gave_a_better_score_is_named() -> None:
     worse = Observation(last.size, 0.8555, last.training_score, 100_000, 1000.0)
     for end, better in ((worse, 128_000), (last, None)):
         study = abc_study()
-        study.optimize(Known([LearningCurve(0, (*probes_, end)), *FOUR[1:]]))
+        study.optimize(TableObjective([LearningCurve(0, (*probes_, end)), *FOUR[1:]]))
         best = answer(study)
         assert (best.learner, best.size, best.better_size) == (0, 1_000_000, better)
 
@@ -601,12 +522,17 @@ def objective_study(objective: TrainingSizeObjective, **rule: Any) -> optuna.Stu
     return abc_study(3, **{"epsilon": 0.1, **sizes, **rule})
 
 
+def searched(objective: TrainingSizeObjective, **rule: Any) -> optuna.Study:
+    study = objective_study(objective, **rule)
+    study.optimize(objective)
+    return study
+
+
 def test_probes_are_scored_on_growing_nested_samples_of_the_held_out_set() -> None:
     Threshold.diary.clear()
     objective = table_objective((0.95, 0.94, 0.7))  # two undecided to the end
     assert (objective.n_train, objective.n_validation) == (N_TRAIN, N_VALID)
-    study = objective_study(objective, epsilon=0.01)
-    study.optimize(objective)
+    study = searched(objective, epsilon=0.01)
     scored = {
         (probe.observation.size, probe.observation.n_validation) for probe in allocations(study)
     }
@@ -637,8 +563,7 @@ def test_probes_are_scored_on_growing_nested_samples_of_the_held_out_set() -> No
 def test_nothing_is_trained_on_all_the_data_before_the_answer_is_known(scheduler: str) -> None:
     Threshold.diary.clear()
     objective = table_objective()
-    study = objective_study(objective, scheduler=scheduler)
-    study.optimize(objective)
+    study = searched(objective, scheduler=scheduler)
     fits = [(skill, len(rows)) for did, skill, rows in Threshold.diary if did == "fit"]
     assert [fit for fit in fits if fit[1] == N_TRAIN] == [(0.95, N_TRAIN)] == [fits[-1]]
     assert objective.refit(study).skill == 0.95
@@ -646,16 +571,14 @@ def test_nothing_is_trained_on_all_the_data_before_the_answer_is_known(scheduler
 
 def test_without_n_validation_every_probe_is_scored_on_the_whole_set() -> None:
     objective = table_objective()
-    study = objective_study(objective, n_validation=None)
-    study.optimize(objective)
+    study = searched(objective, n_validation=None)
     assert {probe.observation.n_validation for probe in allocations(study)} == {N_VALID}
     assert study.best_trial.params == {"row": 0}
 
 
 def test_an_answer_that_is_only_identified_is_refitted_with_a_warning() -> None:
     objective = table_objective()
-    study = objective_study(objective, refit=False)
-    study.optimize(objective)
+    study = searched(objective, refit=False)
     with pytest.warns(UserWarning, match=r"its score on all of them is not known\.$"):
         assert objective.refit(study).skill == 0.95
 
@@ -663,17 +586,14 @@ def test_an_answer_that_is_only_identified_is_refitted_with_a_warning() -> None:
 # ---- Bad input ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["epsilon", "delta"])
-@pytest.mark.parametrize("value", [-0.1, 0.0, 1.0, 2.0, math.nan, math.inf])
-def test_epsilon_and_delta_are_between_0_and_1(name: str, value: float) -> None:
-    rule: dict[str, Any] = {name: value}
-    with pytest.raises(ValueError, match=rf"`{name}` must be between 0 and 1, but got {value}\."):
-        ABCPruner(max_resource=10_000, **rule)
+IMPROPER = (-0.1, 0.0, 1.0, 2.0, math.nan, math.inf)
 
 
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
+        *(({"epsilon": x}, f"`epsilon` .* between 0 and 1, but got {x}") for x in IMPROPER),
+        *(({"delta": x}, f"`delta` must be between 0 and 1, but got {x}") for x in IMPROPER),
         ({"scheduler": "sha"}, r"`scheduler` .* \['gradient_ci', 'round_robin', 'ucb'\],.* 'sha'"),
         ({"interval": "wald"}, r"`interval` .* \['clopper_pearson', .*'massart'\],.* 'wald'"),
         ({"n_validation": 0}, "`n_validation` must be at least 1, but got 0"),
@@ -682,9 +602,8 @@ def test_epsilon_and_delta_are_between_0_and_1(name: str, value: float) -> None:
     ],
 )
 def test_arguments_are_refused(wrong: dict[str, Any], complaint: str) -> None:
-    arguments: dict[str, Any] = {"max_resource": 10_000, **wrong}
     with pytest.raises(ValueError, match=complaint):
-        ABCPruner(**arguments)
+        ABCPruner(**{"max_resource": 10_000, **wrong})
 
 
 @pytest.mark.parametrize(
@@ -748,25 +667,34 @@ def test_a_plain_report_lacks_the_training_score(
 def test_scores_to_minimize_are_refused() -> None:
     study = abc_study(direction="minimize")
     with pytest.raises(ValueError, match=r'larger for better .* `direction="maximize"`'):
-        study.optimize(Known(FOUR))
+        study.optimize(TableObjective(FOUR))
     assert not study.trials[0].intermediate_values
 
 
-@pytest.mark.parametrize("n_validation", [100, 5_999, 20_000])
-def test_the_pruner_and_the_objective_hold_out_the_same(n_validation: int) -> None:
+A_SAMPLE = {"scoring": sequential_score(epsilon=0.1, delta=0.1)}
+ALL_ROWS = (
+    r"need a score on all validation rows(.|\n)*`scoring=SequentialScorer\((.|\n)*"
+    'Pass `scoring="accuracy"`, or take `DAUBPruner`.'
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "n_validation", "complaint"),
+    [
+        *(({}, n, f"full held-out set, 6000, but got {n}") for n in (100, 5_999, 20_000)),
+        ({"cv": 3}, N_VALID, r"one validation set .* but got `cv` with 3 folds"),
+        *((A_SAMPLE, n, ALL_ROWS) for n in (N_VALID, None)),
+    ],
+)
+def test_objectives_of_another_kind_are_refused_before_anything_is_trained(
+    options: dict[str, Any], n_validation: int | None, complaint: str
+) -> None:
     Threshold.diary.clear()
-    objective = table_objective()
+    objective = table_objective(**options)
     study = objective_study(objective, n_validation=n_validation)
-    with pytest.raises(ValueError, match=f"full held-out set, 6000, but got {n_validation}"):
-        study.optimize(objective)
-    assert not Threshold.diary, "found out before anything is trained"
-
-
-def test_cross_validation_is_refused() -> None:
-    objective = table_objective(cv=3)
-    study = objective_study(objective)
-    with pytest.raises(ValueError, match=r"one validation set .* but got `cv` with 3 folds"):
-        study.optimize(objective)
+    with pytest.raises(ValueError, match=complaint):
+        study.optimize(objective, catch=ValueError)
+    assert not Threshold.diary
 
 
 @pytest.mark.parametrize("scoring", ["f1", "roc_auc"])
@@ -784,8 +712,8 @@ def test_a_score_that_is_no_mean_is_warned_of_once(scoring: str) -> None:
 def warning_of(objective: TrainingSizeObjective, **rule: Any) -> str:
     """Return the one warning of a study with this objective; the next study has none."""
     with pytest.warns(UserWarning, match="mean over examples") as caught:
-        objective_study(objective, **rule).optimize(objective)
-    objective_study(objective, **rule).optimize(objective)  # a warning would be an error
+        searched(objective, **rule)
+    searched(objective, **rule)  # a warning would be an error
     (only,) = caught
     return str(only.message)
 
@@ -826,57 +754,24 @@ class Unmixed(BaseEstimator, Untagged):  # type: ignore[misc]
 def test_the_own_score_of_an_estimator_of_classes_needs_no_warning(kind: Any) -> None:
     X = np.arange(N_TRAIN + N_VALID)[:, None]
     objective = TrainingSizeObjective(lambda trial: kind(), X, X[:, 0] % 2, scoring=None)
-    objective_study(objective, epsilon=0.2).optimize(objective)  # a warning would be an error
+    searched(objective, epsilon=0.2)  # a warning would be an error
     amounts = TrainingSizeObjective(lambda trial: kind(), X, X[:, 0] / 3, scoring=None)
     with pytest.warns(UserWarning, match="mean over examples"):
-        objective_study(amounts, epsilon=0.2).optimize(amounts)
+        searched(amounts, epsilon=0.2)
 
 
 def test_weights_that_are_not_scored_with_need_no_warning() -> None:
     weights = np.where(np.arange(N_TRAIN + N_VALID) % 100 == 0, 1000.0, 1.0)
     objective = table_objective(sample_weight=weights)
-    study = objective_study(objective)
-    study.optimize(objective)
-    assert best_learner(study) is not None
-
-
-@pytest.mark.parametrize("n_validation", [N_VALID, None])
-def test_a_score_of_a_sample_is_refused(n_validation: int | None) -> None:
-    Threshold.diary.clear()
-    scoring = sequential_score(epsilon=0.1, delta=0.1)
-    objective = table_objective(scoring=scoring)
-    study = objective_study(objective, n_validation=n_validation)
-    with pytest.raises(ValueError, match="need a score on all validation rows") as raised:
-        study.optimize(objective, catch=ValueError)
-    assert "`scoring=SequentialScorer(" in str(raised.value)
-    assert 'Pass `scoring="accuracy"`, or take `DAUBPruner`.' in str(raised.value)
-    assert not Threshold.diary, "found out before anything is trained"
+    assert best_learner(searched(objective)) is not None
 
 
 def test_other_rules_take_a_score_of_a_sample() -> None:
-    objective = table_objective(scoring=sequential_score(epsilon=0.1, delta=0.1))
+    objective = table_objective(**A_SAMPLE)
     rule = DAUBPruner(max_resource=objective.n_train, cost="examples")
     study = pair(rule, InOrder(), n_learners=3)
     study.optimize(objective)
     assert study.best_params == {"row": 0}
-
-
-def test_the_promise_says_of_how_many_learners_nothing_is_claimed() -> None:
-    """Whatever they failed by: here the objective returns before the sizes are at an end."""
-
-    def objective(trial: optuna.Trial) -> float:
-        row = trial.suggest_int("row", 0, 4)
-        skill = 0.5 + row / 10
-        for size in training_sizes(trial):
-            if row in (1, 3):
-                return 0.0
-            report(trial, size, skill, training_score=skill, n_validation=10_000)
-        return skill
-
-    study = abc_study(5, **SMALL)
-    study.optimize(objective)
-    said = answer(study).promise
-    assert "of the best of 5 learners (2 failed or infeasible, of which" in said
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1])
@@ -887,17 +782,14 @@ def test_the_best_learner_is_never_said_to_be_dropped(
 ) -> None:
     """On few rows the rule's answer and the best score may be of two learners, or of equals."""
 
-    def objective(trial: optuna.Trial) -> float:
-        x, score = trial.suggest_float("x", 0, 1), 0.0
-        for n in training_sizes(trial):
-            score = round(280 * (0.84 + 0.03 * x - 0.5 / n + 0.01 * ((n * x) % 1))) / 280
-            report(trial, n, score, training_score=min(score + 5 / n, 1.0), n_validation=280)
-        return score
+    def score(x: float, n: int) -> float:
+        return round(280 * (0.84 + 0.03 * x - 0.5 / n + 0.01 * ((n * x) % 1))) / 280
 
     rule: dict[str, Any] = {"epsilon": epsilon, "refit": refit}
     rule |= {"min_resource": 35, "max_resource": 280}
     study = abc_study(6, base=RandomSampler(seed=seed), n_validation=None, **rule)
-    study.optimize(objective)
+    also = {"training_score": lambda x, n: min(score(x, n) + 5 / n, 1.0)}
+    study.optimize(by_formula(score, **also, n_validation=lambda x, n: 280))
     best, curves = final(study), learning_curves(study)
     (winner,) = [curve for curve in curves if curve.state == "best"]
     assert (best.learner, best.reason) == (winner.learner, winner.reason)

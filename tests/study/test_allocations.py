@@ -16,7 +16,6 @@ from optuna_daub.study import log
 from optuna_daub.study.base_sampler_view import one_row_per_learner
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import looking
-from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import expected
@@ -83,7 +82,7 @@ def test_a_run_of_a_learner_that_was_begun_after_it_is_known_to_all(is_first_loo
 @pytest.mark.parametrize("seed", range(3))
 def test_clocks_that_jump_change_nothing(seed: int) -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     rng = random.Random(seed)
     for trial in study._storage.get_all_trials(study._study_id, deepcopy=False):
         trial.datetime_start += timedelta(seconds=rng.uniform(-9e5, 9e5))  # type: ignore[operator]

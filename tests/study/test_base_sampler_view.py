@@ -30,8 +30,8 @@ from tests.study.table_study import table_study
 
 def finished() -> optuna.Study:
     study = table_study()
-    study.optimize(TableObjective(RIVALS))
-    study.optimize(TableObjective(RIVALS))  # leaves an idle trial
+    study.optimize(TableObjective())
+    study.optimize(TableObjective())  # leaves an idle trial
     assert idle(study)
     return study
 
@@ -39,11 +39,6 @@ def finished() -> optuna.Study:
 def seen_by_base_sampler(study: optuna.Study) -> BaseSamplerStudy:
     assert isinstance(study.pruner, DAUBPruner)
     return BaseSamplerStudy(study, looking(study), study.pruner.policy)
-
-
-def test_there_is_one_row_per_learner_in_order() -> None:
-    rows = seen_by_base_sampler(finished()).get_trials()
-    assert [(row.number, row.params["row"]) for row in rows] == [(i, i) for i in range(5)]
 
 
 @pytest.mark.parametrize("pruner", [DAUBPruner.paper(sizes=SIZES), DAUBPruner(sizes=SIZES)])
@@ -54,7 +49,7 @@ def test_every_learner_with_a_score_is_complete_with_what_it_is_worth(
     """The default rule shows forecasts at N, the paper's mode the last scores."""
     sign = 1 if direction == "maximize" else -1
     study = table_study(direction=direction, pruner=pruner)
-    study.optimize(TableObjective(RIVALS, sign))
+    study.optimize(TableObjective(sign=sign))
     worker = looking(study)
     pool = worker.pool(pruner.policy)
     worth = {curve.learner: curve.score for curve in pool.curves.values()}
@@ -138,21 +133,21 @@ def test_a_learner_in_its_first_probe_is_running_and_then_complete() -> None:
     def look(row: int, size: int) -> None:
         states.append([row.state for row in seen_by_base_sampler(study).get_trials()])
 
-    study.optimize(TableObjective(RIVALS, before=look), n_trials=3)
+    study.optimize(TableObjective(before=look), n_trials=3)
     complete, running = TrialState.COMPLETE, TrialState.RUNNING
     assert states[:5] == [[running], [complete], [complete], [complete, running], [complete] * 2]
 
 
 def test_a_resumed_run_that_fails_leaves_the_row_as_it_was() -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS), n_trials=len(RIVALS))
+    study.optimize(TableObjective(), n_trials=len(RIVALS))
     rows = seen_by_base_sampler(study).get_trials()
     before = {row.number: (row.state, row.value) for row in rows}
 
     def broken(row: int, size: int) -> None:
         raise RuntimeError
 
-    study.optimize(TableObjective(RIVALS, before=broken), n_trials=1, catch=(RuntimeError,))
+    study.optimize(TableObjective(before=broken), n_trials=1, catch=(RuntimeError,))
     assert study.trials[-1].state == TrialState.FAIL
     rows = seen_by_base_sampler(study).get_trials()
     assert {row.number: (row.state, row.value) for row in rows} == before
@@ -167,7 +162,7 @@ def test_a_first_run_that_fails_is_as_good_as_its_successor() -> None:
         if len(calls) == 1:
             raise RuntimeError
 
-    objective = TableObjective(RIVALS, before=broken)
+    objective = TableObjective(before=broken)
     study.optimize(objective, n_trials=1, catch=(RuntimeError,))
     (row,) = seen_by_base_sampler(study).get_trials()
     assert (row.number, row.state, row.params) == (0, TrialState.FAIL, {"row": 0})
@@ -183,7 +178,7 @@ def test_a_learner_dropped_for_its_failures_is_no_result() -> None:
             raise RuntimeError
 
     study = table_study()
-    study.optimize(TableObjective(RIVALS, before=broken), n_trials=4, catch=(RuntimeError,))
+    study.optimize(TableObjective(before=broken), n_trials=4, catch=(RuntimeError,))
     states = {row.number: row.state for row in seen_by_base_sampler(study).get_trials()}
     dropped = [c.learner for c in learning_curves(study) if c.state == "dropped"]
     assert dropped == [1]
@@ -193,7 +188,7 @@ def test_a_learner_dropped_for_its_failures_is_no_result() -> None:
 
 def test_learners_that_the_policy_dropped_are_results_all_the_same() -> None:
     study = pair(AllocationPruner(SuccessiveHalving(SIZES)), InOrder(), n_learners=len(RIVALS))
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert [c.state for c in learning_curves(study)].count("dropped") == len(RIVALS) - 1
     view = BaseSamplerStudy(study, looking(study), study.pruner.policy)
     assert {row.state for row in view.get_trials()} == {TrialState.COMPLETE}
@@ -211,7 +206,7 @@ def test_trials_of_others_and_waiting_ones_are_rows_too() -> None:
 def test_what_users_and_constraints_noted_is_in_the_row_whichever_run_noted_it() -> None:
     def noting(trial: optuna.Trial) -> float:
         trial.set_user_attr(f"run {trial.number}", True)
-        return TableObjective(RIVALS)(trial)
+        return TableObjective()(trial)
 
     study = table_study(base=Constrained())
     study.optimize(noting)

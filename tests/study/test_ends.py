@@ -16,11 +16,12 @@ from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import training_sizes
+from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import WINNER
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
-from tests.study.table_study import expected
 from tests.study.table_study import final
 from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
@@ -29,8 +30,6 @@ from tests.study.table_study import scores_of
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
-
-MADE, WINNER = expected()
 
 Ending = Callable[[float], Any]
 
@@ -62,7 +61,7 @@ def test_a_full_size_report_without_its_value_is_tried_once_more(
     spoilt: list[int] = []
 
     def objective(trial: optuna.Trial) -> Any:
-        score = TableObjective(RIVALS, sign)(trial)
+        score = TableObjective(sign=sign)(trial)
         if not spoilt:
             spoilt.append(trial.number)
             return ENDINGS[ending](score)
@@ -84,14 +83,17 @@ def test_a_learner_that_never_ends_well_is_dropped_with_the_reason(ending: str) 
     study = table_study()
 
     def objective(trial: optuna.Trial) -> Any:
-        score = TableObjective(RIVALS)(trial)
+        score = TableObjective()(trial)
         return ENDINGS[ending](score) if trial.params["row"] == WINNER else score
 
     study.optimize(objective, n_trials=99, catch=(ValueError,))
     states = {curve.params["row"]: curve for curve in learning_curves(study)}
     assert states[WINNER].state == "dropped"
     assert "failed 2 times at 54 examples" in states[WINNER].reason
-    cause = "ValueError: no disk for the model" if ending == "an error" else "and no number"
+    cause = "ValueError: no disk for the model"
+    if ending != "an error":
+        given = ENDINGS[ending](RIVALS[WINNER].score)
+        cause = f"the objective returned {given!r}, and no number"
     assert states[WINNER].reason.endswith(cause)
     assert final(study).params == study.best_params != {"row": WINNER}
 
@@ -100,7 +102,7 @@ def test_a_learner_that_never_ends_well_is_dropped_with_the_reason(ending: str) 
 def test_a_study_of_nothing_else_ends_without_an_answer(ending: str) -> None:
     study = table_study(2)
     study.optimize(
-        lambda trial: ENDINGS[ending](TableObjective(RIVALS)(trial)),
+        lambda trial: ENDINGS[ending](TableObjective()(trial)),
         n_trials=99,
         catch=(ValueError,),
     )
@@ -142,7 +144,7 @@ def test_a_value_returned_early_ends_that_learner_only_and_is_nobodys_best(
     def objective(trial: optuna.Trial) -> float:
         row = trial.suggest_int("row", 0, 4)
         if row != WINNER:
-            return TableObjective(RIVALS, sign)(trial)
+            return TableObjective(sign=sign)(trial)
         if (n_scores, asks) == (0, False):
             return value
         for size in training_sizes(trial):
@@ -212,7 +214,7 @@ def test_a_learner_that_the_objective_rejects_after_a_score_is_trained_no_more(s
             raise optuna.TrialPruned("too slow to deploy")
 
     study = table_study()
-    study.optimize(TableObjective(RIVALS, after=reject), n_trials=99)
+    study.optimize(TableObjective(after=reject), n_trials=99)
     curves = {curve.params["row"]: curve for curve in learning_curves(study)}
     assert curves[WINNER].state == "dropped"
     assert curves[WINNER].reason.endswith("TrialPruned: too slow to deploy")

@@ -21,19 +21,17 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.study import liveness
 from optuna_daub.study.turns import Patience
+from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import WINNER
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
-from tests.study.table_study import expected
 from tests.study.table_study import optimize_some
 from tests.study.table_study import probes
 from tests.study.table_study import replayed
 from tests.study.table_study import table_study
 from tests.study.table_study import without
-
-
-MADE, WINNER = expected()
 
 
 class BrokenError(Exception):
@@ -56,7 +54,7 @@ class Breaking:
 def breaking(
     times: dict[tuple[int, int], int], error: type[BaseException] = BrokenError
 ) -> TableObjective:
-    return TableObjective(RIVALS, before=Breaking(times, error))
+    return TableObjective(before=Breaking(times, error))
 
 
 @pytest.mark.parametrize("at", MADE[::2])
@@ -172,7 +170,7 @@ def test_an_error_after_the_last_report_does_not_lose_the_winner(
     error: type[BaseException], catch: tuple[type[Exception], ...]
 ) -> None:
     """Say, the model cannot be saved: scores are all there, but its trial is FAIL."""
-    objective = TableObjective(RIVALS, after=Breaking({(WINNER, SIZES[-1]): 1}, error))
+    objective = TableObjective(after=Breaking({(WINNER, SIZES[-1]): 1}, error))
     study = table_study()
     with nullcontext() if catch else pytest.raises(error):
         study.optimize(objective, catch=catch)
@@ -182,37 +180,13 @@ def test_an_error_after_the_last_report_does_not_lose_the_winner(
     assert [*dict.fromkeys(probes(study))] == MADE  # the last may have been made again
 
 
-def test_an_error_of_the_base_sampler_leaves_no_running_trial() -> None:
-    class Broken(optuna.samplers.RandomSampler):
-        def before_trial(self, study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-            raise BrokenError
-
-    study = table_study(base=Broken())
-    with pytest.raises(BrokenError):
-        study.optimize(TableObjective(RIVALS))
-    assert TrialState.RUNNING not in {trial.state for trial in study.trials}
-    study = table_study(storage=study._storage)
-    study.optimize(TableObjective([RIVALS[0], *RIVALS]))  # the broken trial is the first row
-    assert study.best_trial.params["row"] == WINNER + 1
-
-
-def test_several_objectives_are_refused_and_leave_no_running_trial() -> None:
-    study = table_study()
-    study = optuna.create_study(
-        directions=["maximize", "minimize"], sampler=study.sampler, pruner=study.pruner
-    )
-    with pytest.raises(NotImplementedError, match="multi-objective optimization"):
-        study.optimize(TableObjective(RIVALS))
-    assert TrialState.RUNNING not in {trial.state for trial in study.trials}
-
-
 def test_reopening_with_other_sizes_says_what_differs_and_loses_nothing() -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS), n_trials=7)
+    study.optimize(TableObjective(), n_trials=7)
     other = table_study(storage=study._storage, sizes=[6, 9, 15, 24])
     with pytest.raises(ValueError, match=r"sizes .*\[6, 9, 15, 24, 36, 54\].*\[6, 9, 15, 24\]"):
-        other.optimize(TableObjective(RIVALS))
-    study.optimize(TableObjective(RIVALS))
+        other.optimize(TableObjective())
+    study.optimize(TableObjective())
     assert probes(study) == MADE
     assert_sound(study)
 
@@ -284,7 +258,7 @@ def test_what_failed_here_is_tried_here_again_where_nobody_else_is(
     """The other worker has not been heard of for a minute."""
     monkeypatch.setattr(liveness, "this_worker", lambda: "elsewhere|1|1")
     study = table_study(patience=Patience(recent=0.0))
-    optimize_some(study, TableObjective(RIVALS), 1)
+    optimize_some(study, TableObjective(), 1)
     monkeypatch.undo()
     study.optimize(breaking({at: 1 for at in MADE}), catch=(BrokenError,), n_trials=99)
     assert probes(study) == MADE

@@ -25,7 +25,6 @@ from optuna_daub.study import starting
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
-from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import sqlite
@@ -100,36 +99,33 @@ def facts_of(study: optuna.Study) -> Facts:
     return records.read(study.trials[0])
 
 
-def test_a_failure_is_remembered(study: optuna.Study) -> None:
+def test_failures_and_exhaustion_are_remembered(study: optuna.Study) -> None:
     trial = study.ask()
-    assert facts_of(study).failure is None
+    assert (facts_of(study).failure, facts_of(study).is_exhausted) == (None, False)
     failure = Failure(500, "ValueError: no", "machine|1|2", is_final=True)
     log.write_failure(study, trial, failure)
-    assert facts_of(study).failure == failure
-
-
-def test_exhaustion_is_remembered(study: optuna.Study) -> None:
-    trial = study.ask()
-    assert not facts_of(study).is_exhausted
     log.write_exhaustion(study, trial)
-    assert facts_of(study).is_exhausted
+    assert (facts_of(study).failure, facts_of(study).is_exhausted) == (failure, True)
 
 
 RUN = Run(3, 500, 0, 5, 2000, "because", "machine|1|2", 1.5, 0)
 RUN_KEY = "daub:run"  # as it stands in the databases of users
 
 
-def test_what_a_newer_version_adds_is_ignored(study: optuna.Study) -> None:
-    trial = study.ask()
-    newer = {**vars(RUN), "invented_later": [1, 2]}
-    study._storage.set_trial_system_attr(trial._trial_id, RUN_KEY, newer)
-    assert facts_of(study).run == RUN
+NEWER = {**vars(RUN), "invented_later": [1, 2]}
 
 
-def test_what_an_older_version_did_not_know_has_a_default(study: optuna.Study) -> None:
+@pytest.mark.parametrize(
+    ("record", "run"),
+    [(NEWER, RUN), ({"learner": 3}, Run(3))],
+    ids=["what a newer version adds is ignored", "what an older one did not know has a default"],
+)
+def test_records_of_other_versions_are_read(
+    study: optuna.Study, record: dict[str, object], run: Run
+) -> None:
     trial = study.ask()
-    study._storage.set_trial_system_attr(trial._trial_id, RUN_KEY, {"learner": 3})
-    assert facts_of(study).run == Run(3)
+    study._storage.set_trial_system_attr(trial._trial_id, RUN_KEY, record)
+    assert facts_of(study).run == run
 
 
 @pytest.mark.parametrize(
@@ -156,7 +152,7 @@ def test_results_of_a_damaged_study_are_refused_with_the_sentence(
     results: Callable[[optuna.Study], object],
 ) -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS), n_trials=2)
+    study.optimize(TableObjective(), n_trials=2)
     trial = study.ask()
     study._storage.set_trial_system_attr(trial._trial_id, RUN_KEY, {"size": 7})
     with pytest.raises(ValueError, match=r"A stored run must have \['learner'\]"):

@@ -24,10 +24,13 @@ from optuna_daub.study.records import word
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import Objective
-from tests.study.table_study import assert_nothing_twice
+from tests.study.table_study import assert_sound
+from tests.study.table_study import conditional
 from tests.study.table_study import final
+from tests.study.table_study import open_study
 from tests.study.table_study import pair
 from tests.study.table_study import repeats
+from tests.study.table_study import stop_at
 from tests.study.table_study import trained
 
 
@@ -38,26 +41,12 @@ except ImportError:  # before Optuna 4.8
 
 
 def model_study(seed: int | None = 0, **options: Any) -> optuna.Study:
-    return pair(DAUBPruner(sizes=SIZES, cost="examples"), seed=seed, **options)
-
-
-def assert_sound(study: optuna.Study) -> None:
-    """Assert that no learner was trained twice at one size, and that the best one is full."""
-    assert_nothing_twice(study)
-    assert all(trial.state.is_finished() for trial in study.trials)
-    assert study.best_trial.last_step == SIZES[-1]
+    return open_study(seed=seed, **options)
 
 
 def points(study: optuna.Study) -> list[str]:
     """Return the parameters of each learner as text."""
     return [str(sorted(curve.params.items())) for curve in learning_curves(study)]
-
-
-def conditional(trial: optuna.Trial) -> float:
-    if trial.suggest_categorical("kind", ["tree", "line"]) == "tree":
-        return trained(trial, 0.5 + trial.suggest_float("depth", 1, 20) / 50)
-    skill = 0.4 + trial.suggest_float("penalty", 0.05, 1, log=True) / 4
-    return trained(trial, skill + 0.1 * trial.suggest_categorical("scaled", [True, False]))
 
 
 def layers(trial: optuna.Trial) -> float:
@@ -240,15 +229,6 @@ def test_a_sampler_that_was_pickled_goes_on_as_if_it_was_not() -> None:
         study.optimize(conditional, callbacks=[stop_at(7, 14)])
     assert len(whole.trials) == 14
     assert made(whole) == made(parts)
-
-
-def stop_at(*counts: int) -> Callable[[optuna.Study, FrozenTrial], None]:
-    def enough(study: optuna.Study, trial: FrozenTrial) -> None:
-        del trial
-        if len(study.trials) in counts:
-            study.stop()
-
-    return enough
 
 
 def test_a_seed_is_not_given_beside_another_sampler() -> None:

@@ -29,24 +29,22 @@ from optuna_daub.study import log
 from optuna_daub.study.messages import message_of
 from optuna_daub.study.records import Run
 from optuna_daub.study.turns import Patience
-from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import worker_of
-from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
+from tests.study.table_study import by_formula
 from tests.study.table_study import final
 from tests.study.table_study import is_over
-from tests.study.table_study import pair
+from tests.study.table_study import one_number
+from tests.study.table_study import open_study
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
 
 def new_study(direction: str = "maximize", n_learners: int | None = None) -> optuna.Study:
-    """Return a study of the default rule."""
-    pruner = DAUBPruner(sizes=SIZES, cost="examples")
-    return pair(pruner, RandomSampler(seed=0), n_learners=n_learners, direction=direction)
+    return open_study(RandomSampler(seed=0), direction=direction, n_learners=n_learners)
 
 
 # An objective that never asks for a size
@@ -79,7 +77,7 @@ def test_a_value_returned_before_any_size_is_no_score_where_others_are_trained_o
         if trial.number == 1:
             trial.suggest_int("row", 1, 1)
             return 7.0
-        return TableObjective(RIVALS)(trial)
+        return TableObjective()(trial)
 
     study = table_study()
     study.optimize(objective)
@@ -213,7 +211,7 @@ def test_a_study_in_which_all_is_well_ends_without_a_word(
 ) -> None:
     """The score may be returned with another type, and the pool be as large as its space."""
     study = table_study()
-    study.optimize(lambda trial: np.float64(TableObjective(RIVALS)(trial)))
+    study.optimize(lambda trial: np.float64(TableObjective()(trial)))
     assert not caplog.records
 
 
@@ -242,16 +240,10 @@ def test_a_second_report_at_a_size_is_refused_whichever_was_the_first(first: Any
 def test_scores_that_rise_in_a_study_that_minimizes_are_named_once(
     direction: str, is_rising: bool, is_said: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def objective(trial: optuna.Trial) -> float:
-        x, score = trial.suggest_float("x", 0.5, 0.9), 0.0
-        for n in training_sizes(trial):
-            score = x - 1 / n if is_rising else x + 1 / n
-            report(trial, n, score)
-        return score
-
+    sign = -1 if is_rising else 1
     study = new_study(direction, n_learners=8)
     study.pruner = DAUBPruner.paper(sizes=SIZES)
-    study.optimize(objective)
+    study.optimize(by_formula(lambda x, n: x + sign / n, 0.5, 0.9))
     assert caplog.text.count('create the study with `direction="maximize"`') == is_said
 
 
@@ -303,7 +295,7 @@ def test_a_trial_that_optuna_hands_out_twice_is_run_once(
         other.sampler, "before_trial",
         lambda of, trial: before_trial(of, stale if trial.number == 0 else trial),
     )  # fmt: skip
-    other.optimize(TableObjective(RIVALS), n_trials=1)
+    other.optimize(TableObjective(), n_trials=1)
     assert study.trials[0] == before, "the second worker has changed nothing of it"
     assert study.trials[1].state == TrialState.PRUNED
     curve = learning_curves(study)[0]
@@ -321,34 +313,10 @@ def claim_elsewhere(trial: optuna.Trial) -> None:
     log.write_run(study, stored, theirs)
 
 
-def test_a_parameter_of_a_trial_that_another_worker_has_is_not_proposed() -> None:
-    study = table_study(4, patience=Patience(checked=0.0))
-    objective, told = TableObjective(RIVALS), list[str]()
-
-    def overtaken(trial: optuna.Trial) -> float:
-        if trial.number:
-            return objective(trial)
-        claim_elsewhere(trial)
-        try:
-            trial.suggest_int("row", 0, 4)
-        except TurnOverError as end:
-            told.append(str(end))
-            raise
-        return 0.0
-
-    study.optimize(overtaken, n_trials=3)
-    assert len(told) == 1
-    first, *others = study.trials
-    assert first.state == TrialState.RUNNING, "it is the other worker's"
-    assert "row" not in first.params
-    assert others
-    assert all(trial.state.is_finished() for trial in others)
-
-
 @pytest.mark.parametrize("place", ["memory", "sqlite"])
-@pytest.mark.parametrize("n_sizes", [0, 1])
+@pytest.mark.parametrize("moment", ["before its parameter", "before its size", "after a score"])
 def test_of_two_that_have_written_their_claims_to_one_trial_the_last_one_has_it(
-    n_sizes: int, place: str, tmp_path: Path
+    moment: str, place: str, tmp_path: Path
 ) -> None:
     """The second worker read the trial before the first one wrote its claim, and writes later."""
     study = table_study(
@@ -356,19 +324,23 @@ def test_of_two_that_have_written_their_claims_to_one_trial_the_last_one_has_it(
         storage=None if place == "memory" else sqlite(tmp_path),
         patience=Patience(checked=0.0),
     )
-    study.enqueue_trial({"row": 4})
-    objective, told = TableObjective(RIVALS), list[str]()
+    if moment != "before its parameter":
+        study.enqueue_trial({"row": 4})
+    objective, told = TableObjective(), list[str]()
 
     def overtaken(trial: optuna.Trial) -> float:
         if trial.number:
             return objective(trial)
-        trial.suggest_int("row", 0, 4)
-        sizes = training_sizes(trial) if n_sizes else iter(())
-        for _, n in zip(range(n_sizes), sizes, strict=False):
-            report(trial, n, 0.5, training_score=0.6)
+        sizes = None
+        if moment != "before its parameter":
+            trial.suggest_int("row", 0, 4)
+        if moment == "after a score":
+            sizes = training_sizes(trial)
+            report(trial, next(sizes), 0.5, training_score=0.6)
         claim_elsewhere(trial)
         try:
-            next(sizes if n_sizes else training_sizes(trial))
+            trial.suggest_int("row", 0, 4)
+            next(sizes or training_sizes(trial))
         except optuna.TrialPruned as end:
             told.append(str(end))
             raise
@@ -378,7 +350,9 @@ def test_of_two_that_have_written_their_claims_to_one_trial_the_last_one_has_it(
     assert len(told) == 1
     first, *others = study.trials
     assert (first.number, first.state) == (0, TrialState.RUNNING), "it is the other worker's"
+    assert ("row" in first.params) == (moment != "before its parameter")
     assert first.system_attrs["daub:run"]["worker"] == "elsewhere|1|1"
+    assert others
     assert all(trial.state.is_finished() for trial in others)
     assert 0 not in {curve.learner for curve in learning_curves(study) if curve.state == "dropped"}
 
@@ -394,7 +368,7 @@ def test_a_claim_of_a_dead_worker_counts_only_while_there_is_room() -> None:
         log.end(study, trial)
     assert [curve.learner for curve in learning_curves(study)] == [0, 1]
     study.tell(0, state=TrialState.FAIL)
-    study.optimize(TableObjective(RIVALS), catch=(Exception,))
+    study.optimize(TableObjective(), catch=(Exception,))
     assert len(learning_curves(study)) == 2
 
 
@@ -419,7 +393,7 @@ def test_a_dead_claim_is_taken_over_only_while_there_is_room(
         real(study, trial, run)
 
     monkeypatch.setattr(log, "write_run", claiming)
-    study.optimize(TableObjective(RIVALS), n_trials=1, timeout=0.5)
+    study.optimize(TableObjective(), n_trials=1, timeout=0.5)
     assert asked[0] == 1
     assert [curve.learner for curve in learning_curves(study)] == [0]
     assert len(learning_curves(table_study(1, storage=study._storage))) == 1
@@ -438,7 +412,7 @@ def test_stored_seconds_that_are_none_are_unknown(seconds: object) -> None:
     trial.report(0.5, SIZES[0])
     study.tell(trial, state=TrialState.PRUNED)
     assert learning_curves(study)[-1].observations[0].seconds is None
-    study.optimize(TableObjective(RIVALS), n_trials=4)
+    study.optimize(TableObjective(), n_trials=4)
 
 
 class UnreadableError(Exception):
@@ -460,10 +434,6 @@ def test_a_pruner_in_the_place_of_the_sampler_is_named() -> None:
 
 
 # A thousand failures instead of one error
-
-
-def one_number(trial: optuna.Trial) -> float:
-    return trained(trial, trial.suggest_float("x", 0, 1))
 
 
 def epochs(trial: optuna.Trial, *, asks: bool = True) -> float:
@@ -537,7 +507,7 @@ def test_a_mistake_of_one_learner_among_others_is_that_learners_failure() -> Non
 
     def objective(trial: optuna.Trial) -> float:
         row = trial.suggest_int("row", 0, 4)
-        return unreported(trial) if row == 1 else TableObjective(RIVALS)(trial)
+        return unreported(trial) if row == 1 else TableObjective()(trial)
 
     study.enqueue_trial({"row": 0})
     study.optimize(objective, n_trials=60, catch=(ValueError,))
@@ -576,22 +546,6 @@ def test_a_search_that_ends_early_for_want_of_new_points_says_so_once(
     assert any("`n_learners` is 20" in each for each in said) == (n_learners == 20)
 
 
-# What is not said
-
-
-@pytest.mark.parametrize("given", [None, float("nan"), "good", [0.5, 0.6]])
-def test_what_was_returned_in_place_of_a_number_is_named(given: Any) -> None:
-    study = table_study()
-
-    def objective(trial: optuna.Trial) -> Any:
-        row = trial.suggest_int("row", 0, 4)
-        return given if row == 1 else TableObjective(RIVALS)(trial)
-
-    study.optimize(objective, n_trials=60)
-    states = {curve.params["row"]: curve for curve in learning_curves(study)}
-    assert states[1].reason.endswith(f"the objective returned {given!r}, and no number")
-
-
 # Few trials in a closed pool
 
 
@@ -623,9 +577,9 @@ def test_fewer_trials_than_learners_end_with_a_model_of_all_the_data(
 
 def test_a_single_trial_is_one_of_a_loop() -> None:
     study, looped = new_study(n_learners=3), new_study(n_learners=3)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     while not is_over(looped):
-        looped.optimize(TableObjective(RIVALS), n_trials=1)
+        looped.optimize(TableObjective(), n_trials=1)
     assert [t.intermediate_values for t in looped.trials] == [
         t.intermediate_values for t in study.trials
     ]
@@ -634,7 +588,7 @@ def test_a_single_trial_is_one_of_a_loop() -> None:
 @pytest.mark.parametrize("n_learners", [20, 4, 3])
 def test_the_last_of_few_trials_goes_to_the_leader(n_learners: int) -> None:
     study = new_study(n_learners=n_learners)
-    study.optimize(lambda trial: TableObjective(RIVALS)(trial), n_trials=4)
+    study.optimize(lambda trial: TableObjective()(trial), n_trials=4)
     first = {curve.params["row"]: curve.observations[0].score for curve in learning_curves(study)}
     assert study.best_params["row"] == max(first, key=first.__getitem__)
 
@@ -642,8 +596,8 @@ def test_the_last_of_few_trials_goes_to_the_leader(n_learners: int) -> None:
 def test_where_a_model_exists_the_last_trial_is_as_the_rule_says() -> None:
     study, twice = new_study(n_learners=20), new_study(n_learners=20)
     for _ in range(2):
-        twice.optimize(TableObjective(RIVALS), n_trials=3)
-    study.optimize(TableObjective(RIVALS), n_trials=3)
+        twice.optimize(TableObjective(), n_trials=3)
+    study.optimize(TableObjective(), n_trials=3)
     full = [trial.number for trial in twice.trials if trial.last_step == SIZES[-1]]
     assert full[0] == 2
     assert twice.trials[5].system_attrs["daub:run"]["reason"] != (
@@ -658,13 +612,13 @@ def test_where_a_model_exists_the_last_trial_is_as_the_rule_says() -> None:
 def test_a_closed_pool_shows_progress(n_jobs: int, capsys: pytest.CaptureFixture[str]) -> None:
     study = table_study(5)
     with pytest.warns(UserWarning, match="Progress bar won't be displayed"):
-        study.optimize(TableObjective(RIVALS), show_progress_bar=True, n_jobs=n_jobs)
+        study.optimize(TableObjective(), show_progress_bar=True, n_jobs=n_jobs)
     n_trials = sum(trial.state.is_finished() for trial in study.trials)
     shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
     assert f" {n_trials}/{n_trials} " in shown[-1]
     assert "Best trial" in shown[-1]
     capsys.readouterr()
-    study.optimize(TableObjective(RIVALS), n_trials=1)
+    study.optimize(TableObjective(), n_trials=1)
     assert "%|" not in capsys.readouterr().err
 
 
@@ -673,6 +627,6 @@ def test_a_bar_with_an_end_of_its_own_is_left_to_optuna(
     limits: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     study = table_study(5)
-    study.optimize(TableObjective(RIVALS), show_progress_bar=True, **limits)
+    study.optimize(TableObjective(), show_progress_bar=True, **limits)
     end = "3/3 " if "n_trials" in limits else "01:00"
     assert end in capsys.readouterr().err

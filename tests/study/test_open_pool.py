@@ -48,14 +48,20 @@ from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
+from tests.study.table_study import Formula
 from tests.study.table_study import InOrder
+from tests.study.table_study import Objective
 from tests.study.table_study import answer
 from tests.study.table_study import assert_nothing_twice
+from tests.study.table_study import assert_sound
+from tests.study.table_study import by_formula
 from tests.study.table_study import final
 from tests.study.table_study import idle
+from tests.study.table_study import is_over
 from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
+from tests.study.table_study import stop_at
 from tests.study.table_study import told
 from tests.study.table_study import trained
 
@@ -68,21 +74,19 @@ def open_study(
     return pair(rule, RandomSampler(seed=0), storage=storage, name="open", **options)
 
 
-def rising(trial: optuna.Trial, skill: float, seconds: float | None = None) -> float:
-    """Report scores that rise towards a skill, for as long as it is the trial's turn.
+def rising(
+    skill: Callable[[float], float] = lambda x: 0.5 + x / 3,
+    seconds: Formula = lambda x, n: n / 100,
+) -> Objective:
+    """Return an objective whose scores rise towards a skill that follows from x."""
+    return by_formula(
+        lambda x, n: skill(x) - 1 / n,
+        training_score=lambda x, n: skill(x) + 1 / n,
+        seconds=seconds,
+    )
 
-    A training takes `seconds`, or in proportion to its size.
-    """
-    score = 0.0
-    for size in training_sizes(trial):
-        took = size / 100 if seconds is None else seconds
-        score = skill - 1 / size
-        report(trial, size, score, training_score=skill + 1 / size, seconds=took)
-    return score
 
-
-def objective(trial: optuna.Trial) -> float:
-    return rising(trial, 0.5 + trial.suggest_float("x", 0, 1) / 3)
+objective = rising()
 
 
 def slow(seconds: float) -> Callable[[optuna.Trial], float]:
@@ -95,12 +99,9 @@ def slow(seconds: float) -> Callable[[optuna.Trial], float]:
 
 def assert_usable(study: optuna.Study) -> None:
     """Assert what users of any study rely on, whenever it is looked at."""
-    best = answer(study)
-    assert best.reason
-    assert not best.is_final
-    assert study.best_trial.last_step == SIZES[-1]
-    assert_nothing_twice(study)
-    assert {t.state for t in study.trials} <= {TrialState.COMPLETE, TrialState.PRUNED}
+    assert answer(study).reason
+    assert not is_over(study)
+    assert_sound(study)
     assert not idle(study)
 
 
@@ -122,16 +123,6 @@ def test_n_trials_is_the_number_of_trials_and_callbacks_see_each_once() -> None:
     assert len(learning_curves(study)) > 5
 
 
-def stop_at(*counts: int) -> Callable[[optuna.Study, FrozenTrial], None]:
-    """Return a callback that ends `optimize` when there are so many trials."""
-
-    def enough(study: optuna.Study, trial: FrozenTrial) -> None:
-        if len(study.trials) in counts:
-            study.stop()
-
-    return enough
-
-
 def test_a_second_optimize_goes_on() -> None:
     whole = open_study()
     whole.optimize(objective, callbacks=[stop_at(30)])
@@ -146,9 +137,8 @@ def test_a_second_optimize_goes_on() -> None:
 WIDE = tuple(500 * 2**k for k in range(7))
 
 
-def alike(trial: optuna.Trial) -> float:
-    """Training takes as long on all the data as on a few."""
-    return rising(trial, 0.5 + trial.suggest_float("x", 0, 1) / 3, seconds=1.0)
+alike = rising(seconds=lambda x, n: 1.0)
+"""Training takes as long on all the data as on a few."""
 
 
 class TestRunsLeft:
@@ -190,12 +180,8 @@ class TestRunsLeft:
 
     def test_optimize_in_a_loop_is_no_budget(self) -> None:
         """Were every run the last, each would be trained on all the data."""
-
-        def scattered(trial: optuna.Trial) -> float:
-            """Scores between those of `objective`, of which x says nothing."""
-            x = trial.suggest_float("x", 0, 1)
-            return rising(trial, 0.5 + (1 + math.sin(1e4 * x)) / 6)
-
+        # Scores between those of `objective`, of which x says nothing.
+        scattered = rising(lambda x: 0.5 + (1 + math.sin(1e4 * x)) / 6)
         study = open_study(pruner=DAUBPruner(sizes=WIDE))
         for _ in range(25):
             study.optimize(scattered, n_trials=1)
@@ -334,16 +320,6 @@ def test_the_progress_bar_comes_to_its_end(
     assert int(shown[-1][0]) == study.best_trial.number
 
 
-def test_enqueued_trials_come_first() -> None:
-    study = open_study()
-    study.optimize(objective, n_trials=8)
-    study.enqueue_trial({"x": 0.25})
-    study.enqueue_trial({"x": 0.75})
-    study.optimize(objective, n_trials=4)
-    assert [study.trials[n].params["x"] for n in (8, 9)] == [0.25, 0.75]
-    assert {8, 9} <= {run.learner for _, run in runs(study)}
-
-
 def test_ask_and_tell_goes_on_as_long_as_it_is_asked() -> None:
     study = open_study()
     for _ in range(30):
@@ -468,9 +444,6 @@ def clock() -> Iterator[list[float]]:
         patch("optuna_daub.study.host.seconds_since_begin", since),
     ):
         yield now
-
-
-Objective = Callable[[optuna.Trial], float]
 
 
 class Listed(InOrder):
@@ -668,15 +641,9 @@ def test_sizes_asked_for_twice_are_the_same_whatever_others_did_meanwhile() -> N
     """A size that was handed out can be reported, however costly other learners turn out to be."""
     pruner = DAUBPruner(max_resource=16_000)
     study = pair(pruner, RandomSampler(seed=6))
-
-    def run(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        score = 0.0
-        for n in training_sizes(trial):
-            score = 0.9 - abs(x - 0.3) - 30 / n
-            report(trial, n, score, seconds=10 ** (2 * x - 4) * n)
-        return score
-
+    run = by_formula(
+        lambda x, n: 0.9 - abs(x - 0.3) - 30 / n, seconds=lambda x, n: 10 ** (2 * x - 4) * n
+    )
     for _ in range(25):
         told(study, study.ask(), run)
     for _ in range(12):
@@ -686,15 +653,6 @@ def test_sizes_asked_for_twice_are_the_same_whatever_others_did_meanwhile() -> N
         told(study, study.ask(), run)
         assert next(iter(training_sizes(trial))) == first
         told(study, trial, run)
-
-
-def test_what_was_enqueued_and_is_no_parameter_says_nothing_of_costs() -> None:
-    study = open_study(pruner=DAUBPruner(max_resource=16_000))
-    study.enqueue_trial({"x": 0.5, "ghost": 7})
-    trial = study.ask()
-    trial.suggest_float("x", 0, 1)
-    report(trial, next(iter(training_sizes(trial))), 0.5)
-    assert dict(worker_of(study).known.curves[0].parameters) == {"x": 0.5}
 
 
 def told_by_optuna(trial: optuna.Trial) -> float:
@@ -779,15 +737,8 @@ def test_however_small_the_scores_the_study_is_the_same() -> None:
     """Except scores whose squares are 0: these are searched all the same."""
     made = []
     for factor in (1.0, 1e50, 2.0**-100, 1e-200):
-
-        def scaled(trial: optuna.Trial, factor: float = factor) -> float:
-            x = trial.suggest_float("x", 0, 1)
-            for size in training_sizes(trial):
-                report(trial, size, factor * (0.5 + x / 3 - 1 / size))
-            return factor * (0.5 + x / 3 - 1 / SIZES[-1])
-
         study = open_study()
-        study.optimize(scaled, n_trials=30)
+        study.optimize(by_formula(lambda x, n, k=factor: k * (0.5 + x / 3 - 1 / n)), n_trials=30)
         assert study.best_trial.last_step == SIZES[-1]
         made.append([(run.learner, run.size) for _, run in runs(study)])
     assert made[0] == made[1] == made[2]

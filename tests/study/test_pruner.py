@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
@@ -31,76 +33,60 @@ from tests.strategies import GRID
 from tests.strategies import known_curves
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import Objective
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import one_number
 from tests.study.table_study import pair
 from tests.study.table_study import plainly
 from tests.study.table_study import probes
 from tests.study.table_study import report_row
 from tests.study.table_study import table_study
-from tests.study.table_study import trained
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("rule", "arguments", "message"),
     [
-        ({}, "`max_resource` .* or `sizes` must be given"),
-        ({"max_resource": 1000, "min_resource": 500}, r"500 \* 1.5\^2 = 1125 > 1000"),
-        ({"max_resource": 2}, r"1 \* 1.5\^2 = 2.25 > 2"),
-        ({"max_resource": -5}, r"1 \* 1.5\^2 = 2.25 > -5"),
-        ({"max_resource": 50, "reduction_factor": 8}, r"1 \* 8\^2 = 64 > 50.* `reduction_factor`"),
-        ({"max_resource": 10**15 + 1}, "`max_resource` must be at most"),
-        ({"max_resource": 1000, "min_resource": 0}, "`min_resource` must be at least 1.* 0"),
-        ({"max_resource": 1000.5}, "`max_resource` must be a whole number.* 1000.5"),
-        ({"max_resource": 1000, "min_resource": 10.0}, "`min_resource` must be a whole .* 10.0"),
-        ({"max_resource": 9000, "reduction_factor": 1}, "`reduction_factor` .* 1"),
-        ({"max_resource": 9000, "reduction_factor": 0.5}, "`reduction_factor` .* 0.5"),
-        ({"max_resource": 9000, "reduction_factor": math.nan}, "`reduction_factor` .* nan"),
-        ({"max_resource": 9000, "reduction_factor": math.inf}, "`reduction_factor` .* inf"),
-        ({"sizes": [10, 20]}, r"at least 3 training sizes.*\[10, 20\]"),
-        ({"sizes": [10, 20, 20, 40]}, "strictly increasing"),
-        ({"sizes": [40, 20, 10]}, "strictly increasing"),
-        ({"sizes": [0, 20, 40]}, "at least 1"),
-        ({"sizes": [10.5, 20, 40]}, "whole number.* 10.5"),
-        ({"sizes": [10, 20, 40], "max_resource": 50}, "40 and 50"),
-        ({"max_resource": 9000, "cost": "money"}, "`cost` must be .*, but got 'money'"),
+        (DAUBPruner, {}, "`max_resource` .* or `sizes` must be given"),
+        (DAUBPruner, {"max_resource": 1000, "min_resource": 500}, r"500 \* 1.5\^2 = 1125 > 1000"),
+        (DAUBPruner, {"max_resource": 2}, r"1 \* 1.5\^2 = 2.25 > 2"),
+        (DAUBPruner, {"max_resource": -5}, r"1 \* 1.5\^2 = 2.25 > -5"),
+        (DAUBPruner, {"max_resource": 50, "reduction_factor": 8},
+         r"1 \* 8\^2 = 64 > 50.* `reduction_factor`"),
+        (DAUBPruner, {"max_resource": 10**15 + 1}, "`max_resource` must be at most"),
+        (DAUBPruner, {"max_resource": 1000.5}, "`max_resource` must be a whole number.* 1000.5"),
+        (DAUBPruner, {"max_resource": 1000, "min_resource": 0},
+         "`min_resource` must be at least 1.* 0"),
+        (DAUBPruner, {"max_resource": 1000, "min_resource": 10.0},
+         "`min_resource` must be a whole .* 10.0"),
+        *((DAUBPruner, {"max_resource": 9000, "reduction_factor": factor},
+           f"`reduction_factor` .* {factor}") for factor in (1, 0.5, math.nan, math.inf)),
+        (DAUBPruner, {"sizes": [10, 20]}, r"at least 3 training sizes.*\[10, 20\]"),
+        (DAUBPruner, {"sizes": [10, 20, 40], "max_resource": 50}, "40 and 50"),
+        (DAUBPruner, {"max_resource": 9000, "cost": "money"}, "`cost` must be .* got 'money'"),
+        (DAUBPruner.paper, {"max_resource": 1000}, r"500 \* 1.5\^2 = 1125 > 1000"),
+        (DAUBPruner.paper, {"max_resource": 9000, "use_training_score": "no"},
+         "`use_training_score` must be True"),
+        *((DAUBPruner.paper, {"max_resource": 9000, "tolerance": tolerance},
+           f"`tolerance` .* {tolerance}") for tolerance in (-0.1, math.nan)),
+        (DAUBPruner.paper, {"max_resource": 9000, "stop": "never"},
+         "`stop` must be one of .* 'never'"),
     ],
-)
+)  # fmt: skip
 def test_wrong_arguments_state_the_rule_and_the_value(
-    arguments: dict[str, Any], message: str
+    rule: Callable[..., DAUBPruner], arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        DAUBPruner(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"max_resource": 1000}, r"500 \* 1.5\^2 = 1125 > 1000"),
-        ({"max_resource": 9000, "use_training_score": "no"}, "`use_training_score` must be True"),
-        ({"max_resource": 9000, "tolerance": -0.1}, "`tolerance` must be at least 0.* -0.1"),
-        ({"max_resource": 9000, "tolerance": math.nan}, "`tolerance` .* nan"),
-        ({"max_resource": 9000, "stop": "never"}, "`stop` must be one of .* 'never'"),
-    ],
-)
-def test_wrong_arguments_of_the_papers_algorithm_do_so_too(
-    arguments: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        DAUBPruner.paper(**arguments)
+        rule(**arguments)
 
 
 @pytest.mark.parametrize("full", [3, 8, 100, 1000, 3999])
 def test_any_number_of_examples_suits_the_default(full: int) -> None:
     """Some learner is trained on all of them."""
     pruner = DAUBPruner(max_resource=full)
-
-    def objective(trial: optuna.Trial) -> float:
-        return trained(trial, trial.suggest_float("skill", 0.5, 0.9))
-
     study = pair(pruner, RandomSampler(seed=0))
-    study.optimize(objective, n_trials=8)
+    study.optimize(one_number, n_trials=8)
     assert best_learner(study).size == full
 
 
@@ -172,7 +158,7 @@ def test_the_pair_works_with_a_plain_objective() -> None:
     study = table_study()
     study.optimize(plain, n_trials=99)
     other = table_study(use_training_score=False)
-    other.optimize(TableObjective(RIVALS))
+    other.optimize(TableObjective())
     assert probes(study) == probes(other)
     assert study.best_trial.params == other.best_trial.params
     assert_sound(study)
@@ -196,20 +182,26 @@ def test_missing_training_scores_are_said_once(caplog: pytest.LogCaptureFixture)
     assert sum("No training score" in r.getMessage() for r in caplog.records) == 1
 
 
-@pytest.mark.parametrize("steps", [(7, 8, 20, 30, 54), (20, 40, 60), (55, 56, 57)])
-def test_steps_off_the_grid_do_not_break_the_pair(steps: tuple[int, ...]) -> None:
+def reporting(steps: Iterable[int]) -> Objective:
+    """Return a plain objective that reports its skill at each of some steps."""
+
     def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_int("row", 0, 9) / 10
+        x = trial.suggest_float("x", 0, 1)
         for step in steps:
             trial.report(x, step)
             if trial.should_prune():
                 raise optuna.TrialPruned
         return x
 
-    study = table_study()
+    return objective
+
+
+@pytest.mark.parametrize("steps", [(7, 8, 20, 30, 54), (20, 40, 60), (55, 56, 57)])
+def test_steps_off_the_grid_do_not_break_the_pair(steps: tuple[int, ...]) -> None:
+    study = table_study(base=RandomSampler(seed=0))
     refused = pytest.raises(ValueError, match="size") if steps[-1] > SIZES[-1] else nullcontext()
     with refused:
-        study.optimize(objective, n_trials=30)
+        study.optimize(reporting(steps), n_trials=30)
         assert len(study.trials) < 30, "the study does not end"
 
 
@@ -245,74 +237,57 @@ def test_alone_it_prunes_where_the_bound_is_below_a_score_already_reached(
         study.tell(trial, sign * seen.score)
 
 
+NAN, INF = math.nan, math.inf
+
+
+@pytest.mark.parametrize(
+    ("known", "scores", "is_pruned"),
+    [
+        pytest.param([0.9], [], False, id="what was never reported is not pruned"),
+        pytest.param([0.9], [0.5, 0.5, 0.5], True, id="complete trials added by hand count"),
+        pytest.param([], [0.9, 0.5, 0.4, 0.3], False, id="a trial is not compared with itself"),
+        *(
+            pytest.param([0.9], [0.1, 0.1, score, 0.1], False, id=f"{score} tells nothing")
+            for score in (NAN, INF, -INF)
+        ),
+    ],
+)
 @pytest.mark.parametrize("sign", [1, -1])
-def test_alone_it_compares_with_complete_trials_added_by_hand(sign: int) -> None:
+def test_alone_it_prunes_as_the_last_report_says(
+    sign: int, known: list[float], scores: list[float], is_pruned: bool
+) -> None:
     study = alone("maximize" if sign > 0 else "minimize")
-    study.add_trial(optuna.create_trial(value=sign * 0.9))
+    for value in known:
+        study.add_trial(optuna.create_trial(value=sign * value))
     trial = study.ask()
-    for size, score in zip(GRID, (0.5, 0.5, 0.5), strict=False):
-        assert not trial.should_prune()
+    for size, score in zip(GRID, scores, strict=False):
+        if all(map(math.isfinite, scores)):
+            assert not trial.should_prune()
         trial.report(sign * score, size)
-    assert trial.should_prune()
-
-
-def test_alone_it_does_not_compare_a_trial_with_itself() -> None:
-    study = alone()
-    trial = study.ask()
-    for size, score in zip(GRID, (0.9, 0.5, 0.4, 0.3), strict=False):
-        trial.report(score, size)
-        assert not trial.should_prune()
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-def test_alone_it_leaves_scores_that_are_no_numbers_alone(score: float) -> None:
-    study = alone()
-    study.add_trial(optuna.create_trial(value=0.9))
-    trial = study.ask()
-    for size in GRID[:4]:
-        trial.report(score if size == GRID[2] else 0.1, size)
-    assert not trial.should_prune()
-    study.tell(trial, state=TrialState.PRUNED)
-    other = study.ask()
-    for size in GRID[:3]:
-        other.report(0.95, size)
-    assert not other.should_prune()  # no infinite score to compare with
-
-
-def test_alone_it_does_not_prune_what_was_never_reported() -> None:
-    study = alone()
-    study.add_trial(optuna.create_trial(value=0.9))
-    assert study.ask().should_prune() is False
+    assert trial.should_prune() is is_pruned
+    if not all(map(math.isfinite, scores)):  # no infinite score is compared with
+        study.tell(trial, state=TrialState.PRUNED)
+        other = study.ask()
+        for size in GRID[:3]:
+            other.report(sign * 0.95, size)
+        assert not other.should_prune()
 
 
 @pytest.mark.parametrize("steps", [range(8), range(0, 80, 10), range(100, 500, 100)])
 def test_alone_it_takes_any_steps(steps: range) -> None:
     """A drop-in for HyperbandPruner: steps need not be those of the grid."""
     study = alone()
-
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        for step in steps:
-            trial.report(x, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return x
-
-    study.optimize(objective, n_trials=20)
+    study.optimize(reporting(steps), n_trials=20)
     states = {trial.state for trial in study.trials}
     assert states == {TrialState.COMPLETE, TrialState.PRUNED}
     assert study.best_value == max(trial.params["x"] for trial in study.trials)
 
 
 def test_alone_training_sizes_are_all_of_them_until_it_prunes() -> None:
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=RandomSampler(seed=0),
-        pruner=DAUBPruner.paper(sizes=SIZES),
-    )
+    study = alone(sizes=SIZES)
     study.enqueue_trial({"row": 4})
     study.enqueue_trial({"row": 2})
-    study.optimize(TableObjective(RIVALS), n_trials=2)
+    study.optimize(TableObjective(), n_trials=2)
     best, worst = study.trials
     assert sorted(best.intermediate_values) == [*SIZES]
     assert best.state == TrialState.COMPLETE

@@ -40,20 +40,6 @@ def test_a_size_that_is_not_reported_is_an_error() -> None:
         next(sizes)
 
 
-def test_all_sizes_at_once_is_an_error() -> None:
-    with pytest.raises(ValueError, match="must be reported"):
-        list(training_sizes(asked()))
-
-
-def test_a_size_reported_twice_is_an_error() -> None:
-    trial = asked()
-    size = next(training_sizes(trial))
-    report(trial, size, 0.5)
-    with pytest.raises(ValueError, match="must be reported once, but 6 "):
-        report(trial, size, 0.6)
-    assert trial.study.trials[0].intermediate_values == {size: 0.5}
-
-
 @pytest.mark.parametrize(
     ("size", "asks"),
     [
@@ -134,7 +120,7 @@ def test_numpy_numbers_are_numbers(tmp_path: Path) -> None:
 
 def test_everything_stored_is_json(tmp_path: Path) -> None:
     study = table_study(storage=sqlite(tmp_path))
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     for trial in study.trials:
         json.dumps([trial.system_attrs, trial.user_attrs], allow_nan=False)
     names = {name for trial in study.trials for name in trial.system_attrs}
@@ -156,7 +142,7 @@ def test_seconds_are_measured_since_the_size_was_handed_out(
 def test_a_resumed_run_starts_where_the_learner_stopped() -> None:
     handed_out: list[tuple[int, int]] = []
     study = table_study()
-    study.optimize(TableObjective(RIVALS, before=lambda *probe: handed_out.append(probe)))
+    study.optimize(TableObjective(before=lambda *probe: handed_out.append(probe)))
     assert len(handed_out) == len(set(handed_out))
     for trial, run in runs(study):
         if run.inherited:
@@ -167,7 +153,7 @@ def test_a_resumed_run_starts_where_the_learner_stopped() -> None:
 
 def test_a_fixed_trial_is_refused_with_a_reason() -> None:
     with pytest.raises(ValueError, match="`trial` must be the trial that Optuna hands"):
-        TableObjective(RIVALS)(optuna.trial.FixedTrial({"row": 1}))  # type: ignore[arg-type]
+        TableObjective()(optuna.trial.FixedTrial({"row": 1}))  # type: ignore[arg-type]
 
 
 def test_every_size_is_timed_where_the_objective_asks_should_prune_itself() -> None:

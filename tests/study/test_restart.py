@@ -16,16 +16,16 @@ from optuna.trial import TrialState
 from optuna_daub import training_sizes
 from optuna_daub.study import worker as workers
 from tests.study import releases
+from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import WINNER
 from tests.study.table_study import InOrder
 from tests.study.table_study import Killer
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import in_new_process
-from tests.study.table_study import is_over
-from tests.study.table_study import name_as_dead
 from tests.study.table_study import optimize_some
 from tests.study.table_study import probes
 from tests.study.table_study import report_row
@@ -34,21 +34,16 @@ from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 
 
-MADE, WINNER = expected()
 TWO = MADE_OF_TWO, WINNER_OF_TWO = expected(2)
 """The same of two learners: enough where each look at a database takes its time."""
 
 
-def _killed_before(url: str, row: int, size: int) -> None:
-    table_study(2, storage=url).optimize(TableObjective(RIVALS, before=Killer(row, size)))
-
-
-def _killed_after(url: str, row: int, size: int) -> None:
-    table_study(2, storage=url).optimize(TableObjective(RIVALS, after=Killer(row, size)))
+def _killed(url: str, when: str, row: int, size: int) -> None:
+    table_study(2, storage=url).optimize(TableObjective(**{when: Killer(row, size)}))
 
 
 def _go_on(url: str) -> None:
-    table_study(2, storage=url).optimize(TableObjective(RIVALS))
+    table_study(2, storage=url).optimize(TableObjective())
 
 
 def assert_same_answer(
@@ -58,57 +53,47 @@ def assert_same_answer(
     assert_sound(study)
 
 
-def test_one_trial_at_a_time_with_new_objects_each_time(tmp_path: Path) -> None:
-    storage = RDBStorage(sqlite(tmp_path))  # each study puts a new cache before it
-    for _ in range(99):
-        study = table_study(2, storage=storage)
-        study.optimize(TableObjective(RIVALS), n_trials=1)
-        if is_over(study):
-            break
-    assert_same_answer(study, TWO)
-
-
 def test_stopped_after_every_number_of_trials() -> None:
     undisturbed = table_study()
-    undisturbed.optimize(TableObjective(RIVALS))
-    for n_trials in range(len(undisturbed.trials)):
+    undisturbed.optimize(TableObjective())
+    for n_trials in range(len(undisturbed.trials) + 1):  # after its end, nothing is trained
         study = table_study()
-        optimize_some(study, TableObjective(RIVALS), n_trials)
+        optimize_some(study, TableObjective(), n_trials)
         workers._WORKERS.clear()  # all that a new process would not know
         again = table_study(storage=study._storage)
-        again.optimize(TableObjective(RIVALS))
+        again.optimize(TableObjective())
         assert_same_answer(again)
         assert len(again.trials) <= len(undisturbed.trials) + 1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", [MADE_OF_TWO[1], (WINNER_OF_TWO, SIZES[-1])])
-def test_killed_in_the_middle_of_a_probe(tmp_path: Path, at: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("when", "at"),
+    [
+        ("before", MADE_OF_TWO[1]),  # a probe ends
+        ("before", (WINNER_OF_TWO, SIZES[-1])),
+        ("after", MADE_OF_TWO[2]),  # its report
+        ("after", (WINNER_OF_TWO, SIZES[-1])),
+    ],
+)
+def test_killed_at_a_probe_it_goes_on(tmp_path: Path, when: str, at: tuple[int, int]) -> None:
     url = sqlite(tmp_path)
-    assert in_new_process(_killed_before, url, *at) == -signal.SIGKILL
-    assert in_new_process(_go_on, url) == 0
-    study = table_study(2, storage=url)
-    assert_same_answer(study, TWO)
-    assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("at", [MADE_OF_TWO[2], (WINNER_OF_TWO, SIZES[-1])])
-def test_killed_right_after_a_report(tmp_path: Path, at: tuple[int, int]) -> None:
-    url = sqlite(tmp_path)
-    assert in_new_process(_killed_after, url, *at) == -signal.SIGKILL
+    assert in_new_process(_killed, url, when, *at) == -signal.SIGKILL
     assert in_new_process(_go_on, url) == 0
     study = table_study(2, storage=url)
     assert study.best_trial.params["row"] == WINNER_OF_TWO
     assert study.best_trial.last_step == SIZES[-1]
     assert [*dict.fromkeys(probes(study))] == MADE_OF_TWO  # that in flight may be repeated
+    if when == "before":
+        assert_same_answer(study, TWO)
+        assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 1
 
 
 @pytest.mark.slow
 def test_kills_do_not_add_up_to_a_drop(tmp_path: Path) -> None:
     url = sqlite(tmp_path)
     for _ in range(3):
-        assert in_new_process(_killed_before, url, *MADE_OF_TWO[4]) == -signal.SIGKILL
+        assert in_new_process(_killed, url, "before", *MADE_OF_TWO[4]) == -signal.SIGKILL
     _go_on(url)
     assert_same_answer(table_study(2, storage=url), TWO)
 
@@ -122,8 +107,8 @@ def test_ctrl_c_is_not_held_against_the_learner(at: tuple[int, int], times: int)
     study = table_study()
     for _ in range(times):
         with pytest.raises(KeyboardInterrupt):
-            study.optimize(TableObjective(RIVALS, before=interrupted))
-    study.optimize(TableObjective(RIVALS))
+            study.optimize(TableObjective(before=interrupted))
+    study.optimize(TableObjective())
     assert_same_answer(study)
 
 
@@ -155,7 +140,7 @@ def test_ctrl_c_amid_a_write_to_sqlite_locks_nothing(kth: int, tmp_path: Path) -
     sqlalchemy.event.listen(storage.engine, "commit", interrupt)
     # Optuna, interrupted as it tells, asks for a variable of its own that it has not set.
     with pytest.raises((KeyboardInterrupt, UnboundLocalError)):
-        study.optimize(TableObjective(RIVALS))
+        study.optimize(TableObjective())
     _go_on(sqlite(tmp_path))
     assert_same_answer(table_study(2, storage=sqlite(tmp_path)), TWO)
 
@@ -176,38 +161,17 @@ def test_ctrl_c_amid_a_read_from_sqlite_locks_nothing(kth: int, tmp_path: Path) 
 
     sqlalchemy.event.listen(storage.engine, "after_cursor_execute", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        study.optimize(TableObjective(RIVALS))
+        study.optimize(TableObjective())
     assert study.trials[-1].state == TrialState.FAIL, "its end could be stored"
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert_same_answer(table_study(2, storage=sqlite(tmp_path)), TWO)
-
-
-def test_a_reopened_finished_study_trains_nothing(tmp_path: Path) -> None:
-    url = sqlite(tmp_path)
-    _go_on(url)
-    for _ in range(2):
-        study = table_study(2, storage=url)
-        before = len(study.trials)
-        study.optimize(TableObjective(RIVALS))
-        assert len(study.trials) <= before + 1  # Optuna creates a trial before it asks
-        assert_same_answer(study, TWO)
-
-
-def test_more_learners_on_reopening_go_on_with_them(tmp_path: Path) -> None:
-    url = sqlite(tmp_path)
-    _go_on(url)
-    study = table_study(storage=url)
-    study.optimize(TableObjective(RIVALS))
-    assert {row for row, _ in probes(study)} == {*range(len(RIVALS))}
-    assert study.best_trial.params["row"] == WINNER
-    assert_sound(study)
 
 
 def test_fewer_learners_on_reopening_keep_those_there_are() -> None:
     study = table_study()
-    optimize_some(study, TableObjective(RIVALS), 3)
+    optimize_some(study, TableObjective(), 3)
     study = table_study(1, storage=study._storage)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert {row for row, _ in probes(study)} == {0, 1, 2}
     assert_sound(study)
 
@@ -242,7 +206,7 @@ def test_a_trial_without_heartbeat_is_resumed(
         an_hour_ago = "datetime('now', '-1 hour')"
         connection.exec_driver_sql(f"UPDATE trial_heartbeats SET heartbeat = {an_hour_ago}")
     study = table_study(2, storage=storage)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert study.trials[0].state == TrialState.FAIL
     assert_same_answer(study, TWO)
 
@@ -258,36 +222,10 @@ def test_a_retried_trial_whose_learner_needs_nothing_does_not_end_the_study(
     study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
     for _ in range(2):
         releases.retry(inherit_intermediate_values=inherits)(study, study.trials[0])
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert study.best_trial.params["row"] == WINNER
     assert {*probes(study)} == {*MADE}, "a copy was given data that the policy did not"
     assert_sound(study)
-
-
-def test_without_stale_after_a_live_worker_is_waited_for() -> None:
-    study = table_study(1)
-    hung(table_study(1, storage=study._storage), 0)
-    waits: list[float] = []
-
-    def wait(seconds: float) -> None:
-        waits.append(seconds)
-        if len(waits) == 3:
-            study._storage.set_trial_state_values(0, TrialState.FAIL)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("optuna_daub.study.claims.time.sleep", wait)
-        study.optimize(TableObjective(RIVALS))
-    assert len(waits) >= 3
-    assert_sound(study)
-
-
-def test_a_dead_process_of_this_machine_is_given_up_at_once() -> None:
-    study = table_study()
-    trial = hung(study, 1)
-    name_as_dead(study, trial)
-    study.optimize(TableObjective(RIVALS))
-    assert study.trials[0].state == TrialState.FAIL
-    assert_same_answer(study)
 
 
 def test_parameters_that_a_failed_run_did_not_get_to_are_chosen_once() -> None:

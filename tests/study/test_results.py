@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import optuna
@@ -19,11 +20,8 @@ from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
-from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.objective.winner import winner_of
@@ -31,12 +29,14 @@ from optuna_daub.study import AllocationPruner
 from optuna_daub.study.results import _winner
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
+from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import WINNER
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
 from tests.study.table_study import assert_sound
-from tests.study.table_study import expected
+from tests.study.table_study import by_formula
 from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import is_over
@@ -44,10 +44,8 @@ from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import scores_of
+from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
-
-
-MADE, WINNER = expected()
 
 
 @cache
@@ -102,13 +100,13 @@ def test_curves_are_the_known_ones_as_far_as_they_were_asked_for(direction: str)
 def test_results_are_there_at_any_time_and_change_nothing(n_trials: int) -> None:
     study = table_study()
     if n_trials:
-        optimize_some(study, TableObjective(RIVALS), n_trials)
+        optimize_some(study, TableObjective(), n_trials)
     before = study.trials
     learning_curves(study), allocations(study), best_learner(study)
     assert study.trials == before
     assert (best_learner(study) is None) == (n_trials == 0)
     assert not is_over(study)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert [(p.learner, p.observation.size) for p in allocations(study)] == MADE
 
 
@@ -118,13 +116,6 @@ def rounded(seed: int, digits: int, look: Callable[[optuna.Study], None]) -> opt
         DAUBPruner(sizes=(250, 500, 1000, 2000, 4000), cost="examples"), RandomSampler(seed=seed)
     )
 
-    def objective(trial: optuna.Trial) -> float:
-        x, score = trial.suggest_float("x", 0, 1), 0.0
-        for size in training_sizes(trial):
-            score = round(0.5 + 0.3 * x - 80 * x / size, digits)
-            report(trial, size, score)
-        return score
-
     def after(study: optuna.Study, trial: FrozenTrial) -> None:
         assert not is_over(study)
         if answer(study).size == 4000:
@@ -132,7 +123,11 @@ def rounded(seed: int, digits: int, look: Callable[[optuna.Study], None]) -> opt
         if trial.number == 24:
             study.stop()
 
-    study.optimize(objective, n_trials=50, callbacks=[after])
+    study.optimize(
+        by_formula(lambda x, n: round(0.5 + 0.3 * x - 80 * x / n, digits)),
+        n_trials=50,
+        callbacks=[after],
+    )
     return study
 
 
@@ -177,7 +172,7 @@ def test_results_within_an_objective_say_who_is_running() -> None:
     def look(row: int, size: int) -> None:
         states.append(next(c.state for c in learning_curves(study) if c.params["row"] == row))
 
-    study.optimize(TableObjective(RIVALS, before=look))
+    study.optimize(TableObjective(before=look))
     assert {*states} == {"running"}
 
 
@@ -210,7 +205,7 @@ def test_attributes_of_the_user_that_are_called_so_stay_as_they_are() -> None:
     def objective(trial: optuna.Trial) -> float:
         for name, value in own.items():
             trial.set_user_attr(name, value)
-        return TableObjective(RIVALS)(trial)
+        return TableObjective()(trial)
 
     study = table_study()
     study.optimize(objective)
@@ -220,6 +215,26 @@ def test_attributes_of_the_user_that_are_called_so_stay_as_they_are() -> None:
         assert trial.user_attrs["daub:training_size"] == trial.last_step
 
 
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_resumed_run_reads_the_attributes_that_its_learner_has_set(
+    tmp_path: Path, is_stored: bool
+) -> None:
+    noted: dict[int, Any] = {}
+
+    def objective(trial: optuna.Trial) -> float:
+        noted[trial.number] = trial.user_attrs.get("params")
+        try:
+            return TableObjective()(trial)
+        finally:
+            trial.set_user_attr("params", trial.params)
+
+    study = table_study(storage=sqlite(tmp_path) if is_stored else None)
+    study.optimize(objective)
+    assert len(runs(study)) > len(RIVALS), "some learner was resumed"
+    for trial, run in runs(study):
+        assert noted[trial.number] == (None if run.learner == trial.number else trial.params)
+
+
 def test_the_newest_run_of_a_learner_shows_its_whole_curve() -> None:
     study = finished()
     newest = {run.learner: trial for trial, run in runs(study)}
@@ -227,15 +242,6 @@ def test_the_newest_run_of_a_learner_shows_its_whole_curve() -> None:
         assert newest[curve.learner].intermediate_values == {
             seen.size: seen.score for seen in curve.observations
         }
-
-
-def test_with_nan_everywhere_there_is_no_best() -> None:
-    known = [LearningCurve(i, (Observation(SIZES[0], math.nan, 1.0),)) for i in range(3)]
-    study = table_study(3)
-    study.optimize(TableObjective(known), n_trials=50)
-    assert best_learner(study) is None
-    assert [curve.state for curve in learning_curves(study)] == ["dropped"] * 3
-    assert len(study.trials) < 10
 
 
 def test_optunas_own_tables_and_pictures_work() -> None:
@@ -257,14 +263,7 @@ def test_optunas_own_tables_and_pictures_work() -> None:
 def test_reasons_to_drop_have_the_sign_of_the_users_scores() -> None:
     pruner = AllocationPruner(SuccessiveHalving((500, 1000, 2000)))
     study = pair(pruner, RandomSampler(seed=0), n_learners=4, direction="minimize")
-
-    def objective(trial: optuna.Trial) -> float:
-        error = 0.3 + trial.suggest_float("x", 0, 1)
-        for size in training_sizes(trial):
-            report(trial, size, error + 1 / size)
-        return error
-
-    study.optimize(objective)
+    study.optimize(by_formula(lambda x, n: 0.3 + x + 1 / n))
     reasons = [curve.reason for curve in learning_curves(study) if curve.state == "dropped"]
     assert len(reasons) == 3
     for reason in reasons:
@@ -275,13 +274,19 @@ def test_reasons_to_drop_have_the_sign_of_the_users_scores() -> None:
 def test_what_was_enqueued_and_never_asked_for_is_no_parameter() -> None:
     study = table_study()
     study.enqueue_trial({"row": 0, "rate": 0.5})
-    study.optimize(TableObjective(RIVALS), n_trials=1)
+    study.optimize(TableObjective(), n_trials=1)
     assert answer(study).params == learning_curves(study)[0].params == {"row": 0}
+    assert dict(worker_of(study).known.curves[0].parameters) == {"row": 0}, "nor of costs"
 
 
-@pytest.mark.parametrize("ask", [best_learner, learning_curves, allocations])
+@pytest.mark.parametrize(
+    "ask",
+    [best_learner, learning_curves, allocations, lambda study: study.optimize(TableObjective())],
+)
 def test_several_objectives_are_refused_in_optunas_words(ask: Callable[..., Any]) -> None:
-    pruner = table_study().pruner
-    study = optuna.create_study(directions=["maximize", "minimize"], pruner=pruner)
+    both = table_study()
+    given: dict[str, Any] = {"sampler": both.sampler, "pruner": both.pruner}
+    study = optuna.create_study(directions=["maximize", "minimize"], **given)
     with pytest.raises(NotImplementedError, match="multi-objective optimization"):
         ask(study)
+    assert TrialState.RUNNING not in {trial.state for trial in study.trials}

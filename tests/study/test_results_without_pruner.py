@@ -19,9 +19,7 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import one_row_per_learner
 from optuna_daub import plan
-from optuna_daub import report
 from optuna_daub import sample_agreement
-from optuna_daub import training_sizes
 from optuna_daub import what_if
 from optuna_daub.core import DAUB
 from optuna_daub.core import Decision
@@ -47,6 +45,7 @@ from optuna_daub.visualization import plot_sample_agreement
 from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
 from tests.core.forecasts.test_every_forecaster import FORECASTERS
+from tests.study.table_study import by_formula
 from tests.study.table_study import pair
 from tests.study.table_study import sqlite
 
@@ -54,13 +53,14 @@ from tests.study.table_study import sqlite
 SIZES = (500, 1000, 2000, 4000)
 
 
-def objective(trial: optuna.Trial) -> float:
-    """Train a learner whose score is a formula."""
-    x, score = trial.suggest_float("x", 0.5, 0.9), 0.0
-    for n in training_sizes(trial):
-        score = x - 10 / n
-        report(trial, n, score, training_score=x + 10 / n, n_validation=1000, seconds=n / 1000)
-    return score
+objective = by_formula(
+    lambda x, n: x - 10 / n,
+    0.5,
+    0.9,
+    training_score=lambda x, n: x + 10 / n,
+    n_validation=lambda x, n: 1000,
+    seconds=lambda x, n: n / 1000,
+)
 
 
 PRUNERS: dict[str, Callable[[], AllocationPruner]] = {

@@ -18,7 +18,6 @@ from optuna.samplers import TPESampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
@@ -27,21 +26,16 @@ from optuna_daub import training_sizes
 from optuna_daub.study import claims
 from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
-from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import expected
 from tests.study.table_study import final
 from tests.study.table_study import idle
-from tests.study.table_study import pair
+from tests.study.table_study import open_study
 from tests.study.table_study import repeats
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
-
-
-def open_study(base: BaseSampler, **options: Any) -> optuna.Study:
-    return pair(DAUBPruner(sizes=SIZES, cost="examples"), base, **options)
 
 
 def six_points(trial: optuna.Trial) -> float:
@@ -313,20 +307,11 @@ def test_what_was_left_out_when_it_was_enqueued_is_told_apart() -> None:
     assert_each_is_one(study)
 
 
-def test_a_repeat_is_no_learner_of_a_closed_pool() -> None:
-    """Exactly as many learners are compared as were asked for."""
-    study = open_study(RandomSampler(seed=0), n_learners=5)
-    study.optimize(six_points)
-    assert len(learning_curves(study)) == 5
-    assert repeats(study)
-    assert_each_is_one(study)
-
-
 def test_decisions_are_those_of_a_study_without_repeats() -> None:
     study = table_study()
     for row in (0, 0, 1, 2, 1, 3, 0, 4):
         study.enqueue_trial({"row": row})
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     made, winner = expected()
     trials = study.trials
     rows = [trials[p.learner].params["row"] for p in allocations(study)]

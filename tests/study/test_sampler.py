@@ -22,8 +22,10 @@ from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import training_sizes
 from tests.strategies import power_law
+from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import WINNER
 from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
@@ -46,8 +48,6 @@ try:
     from optuna.testing import pytest_samplers as testing
 except ImportError:  # before Optuna 4.8
     testing = None  # type: ignore[assignment]
-
-MADE, WINNER = expected()
 
 WIDE = [
     power_law(i, SIZES, end=0.5 + i / 1000, drop=1.0 + (i * 7 % 40) / 100, power=0.5)
@@ -78,7 +78,7 @@ def test_the_base_sampler_must_be_a_sampler(base: Any) -> None:
 
 def test_numpy_numbers_of_learners_are_stored(tmp_path: Path) -> None:
     study = table_study(np.int64(len(RIVALS)), storage=sqlite(tmp_path))  # type: ignore[arg-type]
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert probes(study) == MADE
 
 
@@ -87,7 +87,7 @@ def test_a_foreign_pruner_is_refused_by_training_sizes() -> None:
         sampler=DataAllocationSampler(n_learners=3), pruner=optuna.pruners.HyperbandPruner()
     )
     with pytest.raises(ValueError, match=r"must be one of optuna_daub, but got HyperbandPruner"):
-        study.optimize(TableObjective(RIVALS))
+        study.optimize(TableObjective())
 
 
 def test_with_a_foreign_pruner_it_is_its_base_sampler() -> None:
@@ -136,27 +136,6 @@ def test_exactly_n_learners_are_proposed_and_all_runs_of_one_share_its_parameter
         assert trial.distributions == first.distributions
 
 
-def test_enqueued_trials_count_as_learners() -> None:
-    study = table_study(4, base=RandomSampler(seed=0))
-    for depth in (9, 1):
-        study.enqueue_trial({"kind": "tree", "depth": depth})
-    study.optimize(smooth)
-    firsts = [
-        study.trials[learner] for learner in sorted({r.learner or 0 for _, r in runs(study)})
-    ]
-    assert [trial.params.get("depth") for trial in firsts[:2]] == [9, 1]
-    assert len(firsts) == 4
-    assert_learned(study)
-
-
-def assert_learned(study: optuna.Study) -> None:
-    """Assert the end of a study whose learners have no row in a table."""
-    assert study.best_trial.last_step == SIZES[-1]
-    assert not [t for t in study.trials if not t.state.is_finished()]
-    best = final(study)
-    assert best.score == study.best_value
-
-
 def test_more_enqueued_trials_than_learners_are_all_tried() -> None:
     study = table_study(1, base=RandomSampler(seed=0))
     for depth in (3, 9, 1):
@@ -168,9 +147,9 @@ def test_more_enqueued_trials_than_learners_are_all_tried() -> None:
 
 def test_a_trial_enqueued_after_the_end_is_one_more_learner() -> None:
     study = table_study(2)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     study.enqueue_trial({"row": WINNER})
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
 
@@ -181,10 +160,10 @@ def test_a_finished_study_that_is_asked_for_more_says_so_once(
 ) -> None:
     """Optuna starts a trial before it asks its sampler: one is forced."""
     study = table_study()
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     n_before, best = len(study.trials), best_learner(study)
     assert not caplog.records
-    study.optimize(TableObjective(RIVALS), n_trials=n_trials)
+    study.optimize(TableObjective(), n_trials=n_trials)
     assert len(study.trials) == n_before + 1
     assert [trial.number for trial in idle(study)] == [n_before]
     assert idle(study)[0].user_attrs["daub:reason"].startswith("finished: trained on all 54")
@@ -201,7 +180,7 @@ def test_a_trial_enqueued_by_a_callback_is_taken() -> None:
         if trial.number == 1:
             study.enqueue_trial({"row": WINNER})
 
-    study.optimize(TableObjective(RIVALS), callbacks=[enqueue])
+    study.optimize(TableObjective(), callbacks=[enqueue])
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
 
@@ -263,13 +242,13 @@ def test_a_trial_enqueued_while_another_worker_asks_hides_no_report() -> None:
         return popped
 
     study._pop_waiting_trial_id = pop_and_be_overtaken  # type: ignore[method-assign]
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert_sound(study)
 
 
 def test_a_study_stopped_by_a_callback_can_be_asked_for_more() -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS), callbacks=[lambda study, trial: study.stop()])
+    study.optimize(TableObjective(), callbacks=[lambda study, trial: study.stop()])
     assert len(study.trials) == 1
     trial = study.ask()
     assert [run.learner for _, run in runs(study)] == [0, trial.number]
@@ -281,7 +260,7 @@ def test_a_study_stopped_by_a_callback_can_be_asked_for_more() -> None:
 def test_ask_and_tell_is_the_same_study() -> None:
     study = table_study()
     while not is_over(study):
-        told(study, study.ask(), TableObjective(RIVALS))
+        told(study, study.ask(), TableObjective())
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
@@ -291,15 +270,15 @@ def test_several_trials_asked_for_at_once_have_different_learners() -> None:
     study = table_study()
     asked = [study.ask() for _ in RIVALS]
     for trial in asked:
-        told(study, trial, TableObjective(RIVALS))
+        told(study, trial, TableObjective())
     assert [run.learner for _, run in runs(study)] == [trial.number for trial in asked]
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert study.best_trial.params["row"] == WINNER
 
 
 def test_ask_after_the_end_gives_an_idle_trial() -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     trial = study.ask()
     assert trial.number in [spare.number for spare in idle(study)]
     with pytest.raises(optuna.TrialPruned, match="finished"):
@@ -314,7 +293,7 @@ def test_a_value_told_early_ends_the_learner_and_is_not_the_best() -> None:
     trial.suggest_int("row", 0, 4)
     assert next(training_sizes(trial)) == SIZES[0], "else it was trained on everything"
     study.tell(trial, 1e9)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert study.best_trial.params["row"] == WINNER
     first = learning_curves(study)[0]
     assert (first.state, first.size) == ("dropped", 0)
@@ -327,9 +306,9 @@ def test_a_trial_told_by_number_is_closed_too() -> None:
     study = table_study()
     trial = study.ask()
     with pytest.raises(optuna.TrialPruned):
-        TableObjective(RIVALS)(trial)
+        TableObjective()(trial)
     study.tell(trial.number, state=TrialState.PRUNED)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert probes(study) == MADE
 
 
@@ -340,8 +319,8 @@ def test_two_studies_in_one_storage_do_not_mix() -> None:
     storage = InMemoryStorage()
     one, other = (table_study(storage=storage, name=name) for name in ("one", "other"))
     for _ in range(99):
-        optimize_some(one, TableObjective(RIVALS), 1)
-        optimize_some(other, TableObjective(RIVALS), 1)
+        optimize_some(one, TableObjective(), 1)
+        optimize_some(other, TableObjective(), 1)
         if all((best := best_learner(s)) and best.is_final for s in (one, other)):
             break
     assert probes(one) == probes(other) == MADE
@@ -366,9 +345,9 @@ def test_a_study_deleted_and_begun_again_starts_from_nothing(tmp_path: Path) -> 
         )
         ids.append(study._study_id)
         assert best_learner(study) is None
-        optimize_some(study, TableObjective(RIVALS), n_trials)
+        optimize_some(study, TableObjective(), n_trials)
         assert probes(study) == made[: len(probes(study))]
-        study.optimize(TableObjective(RIVALS))
+        study.optimize(TableObjective())
         assert probes(study) == made
         assert best_learner(study) is not None
     assert len({*ids}) == 1
@@ -387,10 +366,10 @@ def test_one_sampler_serves_studies_whose_trials_have_the_same_ids() -> None:
 
     with pytest.raises(SystemExit):
         one.optimize(leave)
-    other.optimize(TableObjective(RIVALS))
+    other.optimize(TableObjective())
     assert probes(other) == MADE
     assert not [t for t in other.trials if t.state == TrialState.FAIL]
-    one.optimize(TableObjective(RIVALS))
+    one.optimize(TableObjective())
     assert best_learner(one) is not None
     assert one.best_trial.params["row"] == WINNER
 
@@ -399,12 +378,12 @@ def test_one_sampler_serves_studies_whose_trials_have_the_same_ids() -> None:
 def test_a_copied_study_goes_on_like_the_original(n_trials: int | None) -> None:
     storage = InMemoryStorage()
     study = table_study(storage=storage)
-    optimize_some(study, TableObjective(RIVALS), n_trials)
+    optimize_some(study, TableObjective(), n_trials)
     optuna.copy_study(
         from_study_name="table", from_storage=storage, to_storage=storage, to_study_name="copy"
     )
     copied = table_study(storage=storage, name="copy")
-    copied.optimize(TableObjective(RIVALS))
+    copied.optimize(TableObjective())
     assert probes(copied) == MADE
     assert_sound(copied)
 
@@ -439,7 +418,7 @@ def test_trials_of_another_study_added_by_hand_mix_with_nothing(
 
 def test_a_trial_added_twice_is_no_second_run() -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS), n_trials=6)
+    study.optimize(TableObjective(), n_trials=6)
     before = learning_curves(study)
     study.add_trial(study.trials[5])
     assert learning_curves(study) == before
@@ -450,7 +429,7 @@ def test_a_study_begun_with_plain_trials_goes_on_with_the_pair() -> None:
     plain = optuna.create_study(study_name="table", storage=storage, direction="maximize")
     plain.optimize(lambda trial: trial.suggest_int("row", 0, 4) / 100, n_trials=3)
     study = table_study(storage=storage, base=RandomSampler(seed=0))
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert len({run.learner for _, run in runs(study)}) == len(RIVALS)
     assert study.best_trial.last_step == SIZES[-1]
 
@@ -458,10 +437,10 @@ def test_a_study_begun_with_plain_trials_goes_on_with_the_pair() -> None:
 @pytest.mark.parametrize("n_trials", [0, 3, None])
 def test_sampler_and_pruner_can_be_pickled_at_any_time(n_trials: int | None) -> None:
     study = table_study()
-    optimize_some(study, TableObjective(RIVALS), n_trials)
+    optimize_some(study, TableObjective(), n_trials)
     study.sampler = pickle.loads(pickle.dumps(study.sampler))
     study.pruner = pickle.loads(pickle.dumps(study.pruner))
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert probes(study) == MADE
 
 
@@ -472,7 +451,7 @@ def test_sampler_and_study_can_be_copied_within_an_objective(tmp_path: Path) -> 
         pickle.loads(pickle.dumps(study.sampler))
         copy.deepcopy(study)
 
-    optimize_some(study, TableObjective(RIVALS, before=copying), 2)
+    optimize_some(study, TableObjective(before=copying), 2)
     assert probes(study) == MADE[:6]
 
 
@@ -487,14 +466,14 @@ def test_a_sampler_forgets_trials_that_are_over() -> None:
     study = table_study(base=BrokenSampler())
     new = len(pickle.dumps(study.sampler))
     with pytest.raises(RuntimeError):
-        study.optimize(TableObjective(RIVALS))
+        study.optimize(TableObjective())
     assert len(pickle.dumps(study.sampler)) == new
 
 
 def test_the_progress_bar_timeout_and_garbage_collection_do_no_harm() -> None:
     study = table_study()
-    optimize_some(study, TableObjective(RIVALS), 2, gc_after_trial=True)
-    study.optimize(TableObjective(RIVALS), n_trials=50, timeout=60, show_progress_bar=True)
+    optimize_some(study, TableObjective(), 2, gc_after_trial=True)
+    study.optimize(TableObjective(), n_trials=50, timeout=60, show_progress_bar=True)
     assert probes(study) == MADE
 
 

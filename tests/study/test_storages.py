@@ -9,8 +9,9 @@ import pytest
 from optuna.storages import BaseStorage
 
 from optuna_daub import learning_curves
-from tests.study.table_study import RIVALS
+from tests.study.table_study import MADE
 from tests.study.table_study import SIZES
+from tests.study.table_study import WINNER
 from tests.study.table_study import TableObjective
 from tests.study.table_study import Watched
 from tests.study.table_study import assert_sound
@@ -28,8 +29,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
-
-MADE, WINNER = expected()
 
 MODES = [
     "inmemory",
@@ -58,7 +57,7 @@ def storage(request: pytest.FixtureRequest) -> Iterator[BaseStorage]:
 
 def test_a_study_is_the_same_everywhere(storage: BaseStorage) -> None:
     study = table_study(storage=storage, name="same")
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
@@ -67,7 +66,7 @@ def test_a_study_is_the_same_everywhere(storage: BaseStorage) -> None:
 def test_one_trial_at_a_time_is_the_same_and_other_sizes_are_refused_everywhere(
     storage: BaseStorage,
 ) -> None:
-    objective = TableObjective(RIVALS)
+    objective = TableObjective()
     for _ in range(99):
         study = table_study(2, storage=storage, name="one by one")
         study.optimize(objective, n_trials=1)
@@ -83,7 +82,7 @@ def test_one_trial_at_a_time_is_the_same_and_other_sizes_are_refused_everywhere(
 def test_threads_find_the_winner_and_hold_nobody_twice_everywhere(storage: BaseStorage) -> None:
     watched = Watched()
     study = table_study(storage=storage, name="threads")
-    study.optimize(TableObjective(RIVALS, before=watched), n_jobs=2)
+    study.optimize(TableObjective(before=watched), n_jobs=2)
     assert watched.collisions == []
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
@@ -92,7 +91,7 @@ def test_threads_find_the_winner_and_hold_nobody_twice_everywhere(storage: BaseS
 def test_enqueued_trials_are_learners_everywhere(storage: BaseStorage) -> None:
     study = table_study(3, storage=storage, name="enqueued")
     study.enqueue_trial({"row": WINNER})
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert study.best_trial.params["row"] == WINNER
     assert len(learning_curves(study)) == 3
     assert_sound(study)
@@ -111,7 +110,7 @@ def test_failures_are_remembered_everywhere(storage: BaseStorage) -> None:
 
     for _ in range(2):
         with pytest.raises(RuntimeError):
-            new().optimize(TableObjective(RIVALS, before=broken))
+            new().optimize(TableObjective(before=broken))
     study = new()
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert probes(study) == replayed(study.pruner.policy, without(*at)[:2])[0] != made

@@ -23,20 +23,16 @@ from optuna_daub.study.worker import worker_of
 from tests.strategies import power_law
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import WINNER
 from tests.study.table_study import TableObjective
 from tests.study.table_study import Watched
 from tests.study.table_study import assert_sound
-from tests.study.table_study import expected
 from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import probes
 from tests.study.table_study import report_row
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
-from tests.study.table_study import trained
-
-
-MADE, WINNER = expected()
 
 
 def rivals(count: int, seed: int) -> list[LearningCurve]:
@@ -67,7 +63,7 @@ def test_no_learner_is_held_twice_and_the_winner_is_the_best(n_jobs: int, seed: 
 def test_spare_threads_sleep_and_end(count: int, n_jobs: int) -> None:
     watched = Watched(0.02)
     study = table_study(count)
-    study.optimize(TableObjective(RIVALS, before=watched), n_jobs=n_jobs)
+    study.optimize(TableObjective(before=watched), n_jobs=n_jobs)
     assert watched.collisions == []
     assert_sound(study)
     assert len({run.learner for _, run in runs(study)}) == count
@@ -95,9 +91,9 @@ def test_threads_without_a_pause_do_not_trip_over_each_other() -> None:
 @pytest.mark.parametrize("n_trials", [1, 5])
 def test_threads_stop_after_n_trials_and_go_on(n_trials: int) -> None:
     study = table_study()
-    study.optimize(TableObjective(RIVALS, before=Watched()), n_trials=n_trials, n_jobs=2)
+    study.optimize(TableObjective(before=Watched()), n_trials=n_trials, n_jobs=2)
     assert len(study.trials) == n_trials
-    study.optimize(TableObjective(RIVALS, before=Watched()), n_jobs=2)
+    study.optimize(TableObjective(before=Watched()), n_jobs=2)
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
 
@@ -112,9 +108,9 @@ def test_an_error_in_one_thread_ends_the_others_and_loses_nothing() -> None:
 
     study = table_study()
     with pytest.raises(RuntimeError):
-        study.optimize(TableObjective(RIVALS, before=breaking), n_jobs=2)
+        study.optimize(TableObjective(before=breaking), n_jobs=2)
     assert TrialState.RUNNING not in {trial.state for trial in study.trials}
-    study.optimize(TableObjective(RIVALS), n_jobs=2)
+    study.optimize(TableObjective(), n_jobs=2)
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
 
@@ -126,7 +122,7 @@ def test_failing_learners_are_retried_by_any_thread_and_dropped() -> None:
             raise RuntimeError
 
     study = table_study()
-    study.optimize(TableObjective(RIVALS, before=breaking), n_jobs=4, catch=(RuntimeError,))
+    study.optimize(TableObjective(before=breaking), n_jobs=4, catch=(RuntimeError,))
     assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 2
     assert WINNER not in {row for row, _ in probes(study)}
     assert_sound(study)
@@ -180,21 +176,6 @@ def test_equal_learners_of_two_threads_are_one_wherever_the_threads_change(
     assert sorted(map(len, sizes)) == [0, 1], "both are trained, or none"
 
 
-def test_a_grid_shared_by_threads_is_tried_whole() -> None:
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_int("x", 0, 5)
-        time.sleep(0.005)
-        return trained(trial, 0.5 + x / 20)
-
-    study = table_study(50, base=GridSampler({"x": range(6)}, seed=0))
-    study.optimize(objective, n_jobs=2)
-    trials = study.trials
-    proposed = [trials[r or 0].params["x"] for r in {run.learner for _, run in runs(study)}]
-    assert {*proposed} == {*range(6)}
-    assert len(proposed) <= 12  # one thread may ask before the other's last proposal is known
-    assert study.best_params == {"x": 5}
-
-
 def test_one_thread_trains_on_while_another_trains() -> None:
     is_first, others, were_enough = threading.Lock(), itertools.count(1), threading.Event()
 
@@ -234,7 +215,7 @@ def test_a_trial_that_was_left_behind_is_released_by_one_thread_only(
         return False
 
     monkeypatch.setattr(liveness, "is_thread_alive", is_thread_alive)
-    study.optimize(TableObjective(RIVALS), n_trials=1)
+    study.optimize(TableObjective(), n_trials=1)
     assert [trial.number for trial in study.trials] == [0, 1]
 
 

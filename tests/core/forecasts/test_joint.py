@@ -133,15 +133,6 @@ def test_a_look_shows_what_the_forecast_would_change_by(at: int) -> None:
     assert shown == pytest.approx(abs(slope) * float(middle.scale), rel=0.25)
 
 
-@given(pool=pools())
-def test_a_learner_trained_on_the_size_has_its_score(pool: Pool) -> None:
-    forecasts = Joint().forecasts(pool, FULL)
-    for learner, known in pool.curves.items():
-        if known.size == FULL:
-            assert float(forecasts[learner].mean) == known.score
-            assert float(forecasts[learner].quantile(0.99)) == known.score
-
-
 @given(pool=pools(), factor=st.sampled_from([0.001, 8.0, 1000.0]), shift=st.integers(-50, 50))
 def test_affine_changes_of_scores_change_forecasts_alike(
     pool: Pool, factor: float, shift: int

@@ -39,7 +39,6 @@ def test_neither_end_fails_more_often_than_promised_nor_much_less(n: int) -> Non
     chance = binom.pmf(counts, n, expected)
     too_low = (chance * (upper < expected)).sum(axis=1).max()
     too_high = (chance * (lower > expected)).sum(axis=1).max()
-    print(f"n = {n}: {too_low:.6f} and {too_high:.6f} of {tail}")
     assert 0.999 * tail < too_low < 1.000001 * tail
     assert 0.999 * tail < too_high < 1.000001 * tail
 
@@ -50,8 +49,6 @@ def test_is_never_wider_than_what_bounds_the_tails_from_above(other: object, tai
     for n in (5, 100, 10_000):
         mean = np.arange(n + 1) / n
         ratio = half_width(n, mean, tail) / other.half_width(n, mean, tail)  # type: ignore[attr-defined]
-        at = {p: round(float(np.interp(p, mean, ratio)), 3) for p in (0.5, 0.8, 0.95, 1.0)}
-        print(f"{other.__name__}, n = {n}, tail = {tail}: {at} of its width")  # type: ignore[attr-defined]
         assert ratio.max() <= 1 + 1e-9
 
 

@@ -161,10 +161,6 @@ def test_is_never_wider_than_hoeffding(half_width: HalfWidth) -> None:
             return upper, lower_end(scores, 2 * size, failure=failure, half_width=inequality)
 
         (upper, lower), (widest, lowest) = ends(half_width), ends(hoeffding.half_width)
-        for score in (0.6, 0.8, 0.95):
-            i = int(200 * score)
-            narrower = (widest - upper)[i] + (lower - lowest)[i]
-            print(f"{size:>7,} at {score}: {narrower:.4f} of {widest[i] - lowest[i]:.4f} narrower")
         assert (upper - widest).max() <= 1e-12
         assert (lowest - lower).max() <= 1e-12
 

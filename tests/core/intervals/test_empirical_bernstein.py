@@ -61,10 +61,3 @@ def test_is_never_narrower_than_chernoff_so_that_it_holds_without_replacement_to
 
 def test_one_value_says_nothing_of_the_spread() -> None:
     assert np.array_equal(half_width([1, 1], [0.0, 0.5], 0.05), [np.inf, np.inf])
-
-
-def test_broadcasts_sizes_against_means() -> None:
-    widths = half_width(np.array([[100], [1000]]), np.array([0.5, 0.9]), tail=0.05)
-    assert widths.shape == (2, 2)
-    assert np.all(widths[0] > widths[1])
-    assert np.all(widths[:, 0] > widths[:, 1])

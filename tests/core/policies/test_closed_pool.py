@@ -16,8 +16,6 @@ from optuna_daub.core import Joint
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
-from optuna_daub.core import Propose
-from optuna_daub.core import Wait
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.policies.closed_pool import Terms
 from optuna_daub.core.policies.closed_pool import boxes
@@ -117,17 +115,6 @@ def test_a_higher_price_costs_no_more(seed):
     ]
     assert costs[0] > costs[-1]
     assert costs == sorted(costs, reverse=True) or max(costs[2:]) <= costs[1]
-
-
-def test_learners_that_failed_or_are_busy_are_left_alone():
-    pool = pool_of([{FIRST: 0.8}, {FIRST: 0.7}, {FIRST: 0.6}])
-    busy = dataclasses.replace(pool, busy=frozenset({0, 1, 2}))
-    assert isinstance(decide(busy, terms()), Wait)
-    only = dataclasses.replace(pool, busy=frozenset({0, 1}))
-    assert decide(only, terms()).learner == 2
-    none = pool.dropped(0, "failed").dropped(1, "failed").dropped(2, "failed")
-    assert decide(none, terms()).learner is None
-    assert isinstance(decide(Pool(to_come=3), terms()), Propose)
 
 
 @pytest.mark.parametrize(("other", "price"), [(0.7, 1.0), (0.7, 0.0), (0.8, 1.0)])

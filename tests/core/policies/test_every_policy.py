@@ -355,17 +355,11 @@ def test_the_best_is_found_where_nothing_is_uncertain(case: Case, ends: list[int
 
 
 @every
-def test_no_learner_left_is_an_answer(case: Case) -> None:
+def test_no_learner_left_and_no_learner_at_all_are_answers(case: Case) -> None:
     *_, last = steps(case.policy, [LearningCurve(0), LearningCurve(1)])
-    assert isinstance(last.decision, Finish)
-    assert last.decision.learner is None
-
-
-@every
-def test_no_learner_at_all_is_an_answer(case: Case) -> None:
-    decision = case.policy.decide(Pool())
-    assert isinstance(decision, Finish)
-    assert decision.learner is None
+    for decision in (last.decision, case.policy.decide(Pool())):
+        assert isinstance(decision, Finish)
+        assert decision.learner is None
     assert case.policy.leader(Pool()) is None
 
 
@@ -377,6 +371,8 @@ def test_a_policy_is_a_value_that_says_what_it_needs(case: Case) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign"):
         policy.sizes = ()  # type: ignore[misc]
     assert isinstance(policy.needs, Needs)
+    with pytest.raises(ValueError, match="strictly increasing"):
+        dataclasses.replace(policy, sizes=policy.sizes[::-1])  # type: ignore[type-var]
 
 
 @pytest.mark.slow
