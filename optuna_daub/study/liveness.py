@@ -1,15 +1,17 @@
 """Detection of runs that have lost their worker, whose learners others may resume.
 
-A run is failed if its process on this machine is gone, or if its heartbeat has stopped (in
-databases, by Optuna). A run that was silent for `stale_after` seconds may still be alive: it loses
-its learner but is not failed, and its worker ends it if it returns. Silence is measured by the
-clock of the process that watches, from the last change that it saw, since clocks of two machines
-are never compared. A trial without a run of optuna_daub is never touched.
+A run is failed if its process on this machine is gone, if its `study.optimize` in this process is
+over, or if its heartbeat has stopped (in databases, by Optuna). A run that was silent for
+`stale_after` seconds may still be alive: it loses its learner but is not failed, and its worker
+ends it if it returns. Silence is measured by the clock of the process that watches, from the last
+change that it saw, since clocks of two machines are never compared. A trial without a run of
+optuna_daub is never touched.
 """
 
 from __future__ import annotations
 
 import hmac
+import inspect
 import logging
 import os
 import socket
@@ -22,11 +24,13 @@ from pathlib import Path
 import optuna
 import psutil
 
+from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.records import Run
 from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import Worker
+from optuna_daub.study.worker import holders_elsewhere
 from optuna_daub.study.worker import worker_of
 
 
@@ -72,7 +76,7 @@ def release(study: optuna.Study, worker: Worker, stale_after: float | None, but_
 def release_dead(
     study: optuna.Study, worker: Worker, stale_after: float | None, but_for: int
 ) -> bool:
-    """Fail the runs of dead workers, and give up those silent for `stale_after`.
+    """Fail runs left by dead workers or by this process, and give up those silent too long.
 
     Returns whether there were any.
     """
@@ -85,7 +89,10 @@ def release_dead(
         silent = worker.silence(number)
         is_silent = stale_after is not None and run.learner is not None and silent > stale_after
         with suppress(RuntimeError):  # its own or another worker has ended it already
-            if is_dead(run.worker):
+            if (holders := holders_of(worker, number)) and all(map(is_left, holders)):
+                is_any = True
+                release_own(study, worker, number)
+            elif is_dead(run.worker):
                 is_any = True
                 log.end(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was failed: its worker is dead.", number)
@@ -95,6 +102,32 @@ def release_dead(
                 log.write_given_up(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was given up: silent for %.0f s.", number, silent)
     return is_any
+
+
+def holders_of(worker: Worker, number: int) -> list[host.Holder]:
+    """Return who holds a trial in this process, through any study object. Empty if unknown."""
+    own, run = worker.holders.get(number), worker.known.runs.get(number)
+    found = [] if own is None else [own]
+    # A run of another process has no holder here. Trials of other studies may have its number.
+    if run is not None and run.trial == number and run.worker == this_worker():
+        found += holders_elsewhere(worker, number)
+    return found
+
+
+def is_left(holder: host.Holder) -> bool:
+    """Return whether a trial's `study.optimize` is over. False in ask-and-tell.
+
+    `SystemExit` ends it without its trial, and so does Ctrl-C while Optuna asks or tells.
+    """
+    if holder.begin is None:
+        return False  # any thread may still tell it
+    if holder.thread != threading.get_ident():
+        return not is_thread_alive(holder.thread)
+    # An objective may use another object of its own study, so its `optimize` may be further up.
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_locals.get("time_start") is not holder.begin:
+        frame = frame.f_back
+    return frame is None
 
 
 def patience_with(study: optuna.Study, stale_after: float | None) -> float | None:

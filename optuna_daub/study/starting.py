@@ -83,17 +83,15 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
 
 
 def release_left_behind(study: optuna.Study, worker: Worker) -> None:
-    """Give up trials that a `study.optimize` of this process started and abandoned.
+    """Give up trials that an earlier `optimize` of this study object has left.
 
-    `SystemExit` ends it so, and Ctrl-C while Optuna asks or tells.
+    Those of other objects are given up once a claim has looked at the study.
     """
     here = host.Holder(threading.get_ident(), host.begin(study))
-
     left = [
         number
         for number, holder in [*worker.holders.items()]
-        if holder != here and holder.begin is not None
-        if holder.thread == here.thread or not liveness.is_thread_alive(holder.thread)
+        if holder != here and liveness.is_left(holder)
     ]
     if left:
         worker.look()  # forgets those that have ended since

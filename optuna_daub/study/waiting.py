@@ -63,24 +63,33 @@ def assign(asking: Asking) -> Run:
 
 def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
     """Raise an error if this thread would wait for trials only it can end."""
-    here, known = threading.get_ident(), worker.known
-    own = {
-        number
-        for number, holder in [*worker.holders.items()]
-        if holder.thread == here or host.is_waiting_for_its_jobs(holder.thread)
-    }
-    held = {
+    known = worker.known
+    held = [
         number
         for number, other in known.unfinished.items()
         if number != trial.number and other.state == "running"
         if number not in known.runs or known.runs[number].learner is not None  # idle ones wait too
-    }
-    if held and own >= held:
+    ]
+    if held and all(_is_own(worker, number) for number in held):
         raise RuntimeError(
             "Every learner that deserves data is held by trials that this thread has asked "
             f"for, but trials {sorted(held)} were not told: call `study.tell` for one of them "
             "before you ask for the next."
         )
+
+
+def _is_own(worker: Worker, number: int) -> bool:
+    """Return whether only this thread can end a trial."""
+    here, own = threading.get_ident(), worker.holders.get(number)
+    if own is not None and own.begin is None:
+        return own.thread == here or host.is_waiting_for_its_jobs(own.thread)
+    # What was asked for through another object may be told: the thread that asked may have ended,
+    # and this one may have its id. A thread in an objective that waits for the jobs of an inner
+    # study goes on with its trial.
+    holders = liveness.holders_of(worker, number)
+    return bool(holders) and all(
+        holder.thread == here and holder.begin is not None for holder in holders
+    )
 
 
 def _complaint(known: Known, trial: FrozenTrial) -> str:

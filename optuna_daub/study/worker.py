@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from contextlib import nullcontext
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
@@ -55,6 +56,8 @@ class Worker:
     """The state of this process for one study; times are from `time.monotonic`."""
 
     reader: log.Reader
+    name: str
+    """Name of the study."""
     sign: int
     """-1 if smaller scores are better, else 1. Scores are multiplied by it when they are shown."""
     patience: Patience = field(default_factory=Patience)
@@ -71,7 +74,8 @@ class Worker:
     """Last answer of `trial.should_prune` to each trial, by number: it tells whether an
     objective's own `TrialPruned` obeys or rejects the parameters. No decision depends on it."""
     holders: dict[int, host.Holder] = field(default_factory=dict)
-    """Threads that claimed the trials of this process, by number, until a trial is finished."""
+    """Threads that claimed trials through this study object, by number, until a trial is
+    finished."""
     newcomers: dict[int, bool] = field(default_factory=dict)
     """Running new learners by trial number, True once known to be the only ones with their
     parameters."""
@@ -287,6 +291,10 @@ class Worker:
 _WORKERS: weakref.WeakKeyDictionary[optuna.Study, Worker] = weakref.WeakKeyDictionary()
 _WORKERS_LOCK = threading.Lock()
 
+_COLLECTED: dict[tuple[str, int, datetime | None], host.Holder] = {}
+"""Holders of the trials of study objects that were collected, by study name, trial number and
+start. The same name and number may come again, in another storage or after a deletion."""
+
 
 def worker_of(study: optuna.Study) -> Worker:
     """Return the state of this process for a study, as of its last look.
@@ -298,8 +306,44 @@ def worker_of(study: optuna.Study) -> Worker:
         if worker is None:
             log.check_study(study)
             reader = log.Reader(study)
-            worker = _WORKERS[study] = Worker(reader, reader.sign)
+            worker = _WORKERS[study] = Worker(reader, study.study_name, reader.sign)
+            weakref.finalize(study, _keep_holders, worker).atexit = False
         return worker
+
+
+def holders_elsewhere(worker: Worker, number: int) -> list[host.Holder]:
+    """Return who holds a trial through other study objects of this process, living or collected.
+
+    A trial that was asked for through an object that was collected has no holder here.
+    """
+    start = _start(worker, number)
+    collected = _COLLECTED.get((worker.name, number, start))
+    found = [] if collected is None else [collected]
+    with _WORKERS_LOCK:  # else the dictionary could change while it is read
+        others = [other for other in _WORKERS.values() if other.name == worker.name]
+    for other in others:
+        # Without the other's lock, since its thread may wait for this one's: one lookup is atomic,
+        # and a claim notes its holder before the record by which others know it.
+        holder = other.holders.get(number)
+        if other is not worker and holder is not None and _start(other, number) in (None, start):
+            found.append(holder)
+    return found
+
+
+def _start(worker: Worker, number: int) -> datetime | None:
+    """Return when an unfinished trial started. None if the last look has not seen it so."""
+    with suppress(KeyError):
+        return worker.reader.trial(number).datetime_start
+    return None
+
+
+def _keep_holders(worker: Worker) -> None:
+    """Keep the holders of a study object that was collected. What was asked for may be told."""
+    # Without a lock: a garbage collection calls this, maybe in a thread that holds it.
+    for number, holder in worker.holders.items():
+        start = _start(worker, number)
+        if start is not None and holder.begin is not None:
+            _COLLECTED[worker.name, number, start] = holder
 
 
 def looking(study: optuna.Study) -> Worker:

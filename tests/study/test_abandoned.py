@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import optuna
 import pytest
 from optuna.samplers import BruteForceSampler
 from optuna.samplers import GridSampler
+from optuna.storages import BaseStorage
+from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
@@ -45,7 +49,7 @@ def test_an_enqueued_learner_whose_worker_died_at_once_comes_again() -> None:
     study.enqueue_trial({"row": 4})
     lost = study._pop_waiting_trial_id()  # and its worker is gone
     assert lost is not None
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert study.trials[0].state == TrialState.RUNNING, "its worker may be alive, and of others"
     curves = learning_curves(study)
     assert len(curves) == 4
@@ -63,12 +67,12 @@ def test_an_enqueued_learner_taken_twice_is_trained_once() -> None:
     study.enqueue_trial({"row": 4})
     slow = table_study(4, storage=study._storage)
     assert slow._pop_waiting_trial_id() is not None
-    study.optimize(TableObjective(RIVALS), n_trials=3)
+    study.optimize(TableObjective(), n_trials=3)
     back = optuna.Trial(slow, 0)
     with pytest.raises(optuna.TrialPruned, match="has the parameters of learner 2"):
-        TableObjective(RIVALS)(back)
+        TableObjective()(back)
     slow.tell(0, state=TrialState.PRUNED)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert len(learning_curves(study)) == 4
 
 
@@ -135,7 +139,7 @@ def test_a_worker_that_waits_turns_to_what_is_enqueued() -> None:
 def test_the_end_waits_for_what_is_enqueued() -> None:
     """An idle worker sees that the only learner is done, and another one in the queue."""
     study = table_study(1)
-    objective = TableObjective(RIVALS)
+    objective = TableObjective()
     first = study.ask()
     study.tell(first, objective(first))
     idle = study._storage.create_new_trial(study._study_id)
@@ -152,7 +156,7 @@ def test_workers_asked_for_other_numbers_of_learners_keep_to_their_own() -> None
     study = table_study(1)
     lost = study.ask()
     name_as_dead(study, lost)
-    table_study(3, storage=study._storage).optimize(TableObjective(RIVALS))
+    table_study(3, storage=study._storage).optimize(TableObjective())
     assert len(learning_curves(study)) == 3
 
 
@@ -172,12 +176,12 @@ def test_a_retried_trial_is_not_taken_for_its_dead_worker(tmp_path: Path) -> Non
 
 def test_an_error_while_assigning_puts_an_enqueued_trial_back(tmp_path: Path) -> None:
     study = table_study(3, storage=sqlite(tmp_path))
-    study.optimize(TableObjective(RIVALS), n_trials=1)
+    study.optimize(TableObjective(), n_trials=1)
     study.enqueue_trial({"row": 4})
     other = table_study(3, storage=sqlite(tmp_path), sizes=(*SIZES, 99))
     with pytest.raises(ValueError, match="must go on with the sizes"):
-        other.optimize(TableObjective(RIVALS))
-    study.optimize(TableObjective(RIVALS))
+        other.optimize(TableObjective())
+    study.optimize(TableObjective())
     assert {"row": 4} in [curve.params for curve in learning_curves(study)]
     assert_sound(study)
 
@@ -188,7 +192,7 @@ def test_an_interrupt_while_assigning_loses_no_enqueued_learner(
 ) -> None:
     """Before its run was written the trial waits again, afterwards its learner is resumed."""
     study = table_study(1)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     study.enqueue_trial({"row": 4})  # one more than the sampler was asked for
 
     def interrupted(study: optuna.Study, trial: FrozenTrial, run: Run) -> None:
@@ -200,12 +204,12 @@ def test_an_interrupt_while_assigning_loses_no_enqueued_learner(
     with monkeypatch.context() as patch:
         patch.setattr(log, "write_run", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            study.optimize(TableObjective(RIVALS))
+            study.optimize(TableObjective())
     taken = [trial for trial in study.trials if FIXED in trial.system_attrs]
     expected = TrialState.FAIL if is_assigned else TrialState.WAITING
     assert [trial.state for trial in taken] == [expected]
     workers._WORKERS.clear()  # as a new process would start
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert {"row": 4} in [curve.params for curve in learning_curves(study)]
     assert all(trial.state.is_finished() for trial in study.trials)
 
@@ -216,7 +220,7 @@ def test_a_silent_run_is_given_up_whatever_the_time_zone() -> None:
     name_as_dead(study, study.ask())
     known = study._storage._get_trial(0)  # type: ignore[attr-defined]
     known.datetime_start += timedelta(hours=8)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert study.trials[0].state == TrialState.FAIL
     assert len(learning_curves(study)) == 3
 
@@ -230,7 +234,7 @@ def test_brute_force_does_not_see_who_died_at_once(is_enqueued: bool) -> None:
         study._pop_waiting_trial_id()
     else:
         study._storage.create_new_trial(study._study_id)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert sorted(curve.params["row"] for curve in learning_curves(study)) == [*range(5)]
 
 
@@ -282,16 +286,118 @@ def test_a_grid_has_its_say_on_a_learner_whose_worker_died_before_it_could(
         study.sampler = DataAllocationSampler(base)
         study.pruner = DAUBPruner(sizes=SIZES, cost="examples")
     if n_before:
-        study.optimize(TableObjective(RIVALS), n_trials=n_before)
+        study.optimize(TableObjective(), n_trials=n_before)
     base.lives = [*lives]
     for _ in lives:
         lost = study.ask()
         assert run_of(study, lost).learner == n_before
         name_as_dead(study, lost)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     curves = learning_curves(study)
     assert sorted(curve.params["row"] for curve in curves) == [*range(len(RIVALS))]
     assert all(curve.observations for curve in curves)
+    final(study)
+
+
+def leaving(trial: optuna.Trial) -> float:
+    raise SystemExit
+
+
+def left_by(n_learners: int, storage: BaseStorage, asks: bool) -> optuna.Study:
+    """Return a study object with a trial that is running: asked for, or left by `SystemExit`."""
+    study = table_study(n_learners, storage)
+    with suppress(SystemExit):
+        study.ask() if asks else study.optimize(leaving)
+    assert study.trials[-1].state == TrialState.RUNNING
+    return study
+
+
+@pytest.mark.parametrize("in_thread", [False, True], ids=["this thread", "ended thread"])
+@pytest.mark.parametrize("is_kept", [False, True], ids=["collected", "living"])
+def test_what_another_object_of_this_process_left_is_not_waited_for(
+    is_kept: bool, in_thread: bool
+) -> None:
+    """As a cell of a notebook that loads its study is run once more."""
+    storage, kept = InMemoryStorage(), list[optuna.Study]()
+    leave = threading.Thread(target=lambda: kept.append(left_by(1, storage, asks=False)))
+    (leave.start if in_thread else leave.run)()
+    if in_thread:
+        leave.join()
+    if not is_kept:
+        kept.clear()
+        gc.collect()
+    study = table_study(1, storage)
+    study.optimize(TableObjective(), timeout=5)
+    assert study.trials[0].state == TrialState.FAIL
+    final(study)
+
+
+def test_what_another_object_runs_around_this_call_is_refused_not_taken() -> None:
+    storage = InMemoryStorage()
+    study, other = table_study(1, storage), table_study(1, storage)
+
+    def objective(trial: optuna.Trial) -> float:
+        with pytest.raises(RuntimeError, match=r"trials \[0\] were not told"):
+            other.optimize(TableObjective(), timeout=2)
+        return TableObjective()(trial)
+
+    study.optimize(objective)
+    assert study.trials[0].state == TrialState.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("asks", "is_kept"),
+    [(False, True), (True, True), (True, False)],
+    ids=["objective", "asked for", "asked for, collected"],
+)
+def test_what_may_still_be_told_is_waited_for(asks: bool, is_kept: bool) -> None:
+    """It runs in another thread, or another request of a server may tell it by its number."""
+    storage, go_on, kept = InMemoryStorage(), threading.Event(), list[optuna.Study]()
+
+    def objective(trial: optuna.Trial) -> float:
+        assert go_on.wait(30)
+        return TableObjective()(trial)
+
+    thread = threading.Thread(target=lambda: table_study(1, storage).optimize(objective))
+    study = table_study(1, storage)
+    if asks:
+        kept += [left_by(1, storage, asks=True)][: 1 if is_kept else 0]
+        gc.collect()
+    else:
+        thread.start()
+        while not study.trials or not study.trials[0].system_attrs:
+            time.sleep(0.01)
+    study.optimize(TableObjective(), timeout=0.5)
+    assert [trial.state.name for trial in study.trials] == ["RUNNING", "PRUNED"]
+    go_on.set()
+    if asks:
+        table_study(1, storage).tell(0, state=TrialState.PRUNED)
+    else:
+        thread.join(30)
+        final(study)
+
+
+def test_a_thread_that_waits_for_jobs_of_an_inner_study_goes_on_with_its_trial() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        inner = optuna.create_study()
+        inner.optimize(lambda _: time.sleep(0.2) or 0.0, n_trials=2, n_jobs=2)
+        return TableObjective()(trial)
+
+    study = table_study(1)
+    study.optimize(objective, n_jobs=2)
+    final(study)
+
+
+def test_a_study_of_this_name_elsewhere_holds_nothing_here() -> None:
+    """Both have a trial 0; the other one's is running in another thread."""
+    elsewhere = table_study(1, InMemoryStorage())
+    thread = threading.Thread(target=elsewhere.ask)
+    thread.start()
+    thread.join()
+    storage = InMemoryStorage()
+    left_by(1, storage, asks=False)
+    study = table_study(1, storage)
+    study.optimize(TableObjective(), timeout=5)
     final(study)
 
 

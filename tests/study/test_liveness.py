@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,6 @@ from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import learning_curves
 from optuna_daub import report
@@ -38,29 +38,57 @@ from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
 from tests.study import releases
+from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import WINNER
 from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
 from tests.study.table_study import assert_sound
-from tests.study.table_study import expected
 from tests.study.table_study import final
 from tests.study.table_study import in_new_process
-from tests.study.table_study import pair
+from tests.study.table_study import open_study
 from tests.study.table_study import scores_of
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
 
-MADE, WINNER = expected()
 LADDER = (100, 200, 400, 800)
-MACHINE = liveness.this_worker().split("|")[0]
+MACHINE, _, BEGAN = liveness.this_worker().split("|")
 
 
-def test_this_process_lives() -> None:
-    assert not liveness.is_dead(liveness.this_worker())
+TICKS, BOOT = BEGAN.rpartition("/")[2], liveness._boot()
+IN_CLEAR = liveness._machine_in_clear()
+
+WORKERS: dict[str, tuple[list[str], bool]] = {
+    "this process lives": ([liveness.this_worker()], False),
+    # In a container that is started again, the first process always has the number 1.
+    "a process id that was given again is another process": (
+        [f"{MACHINE}|{pid}|{BOOT}/1" for pid in (os.getppid(), os.getpid())], True
+    ),
+    "nothing is known of other machines": (
+        ["", "elsewhere|1|1", "a|b", "a|b|c|d", "|||", "elsewhere|x|y"], False
+    ),
+    # It has the name, the id and the process namespace of this one, and was booted by itself.
+    "nothing is known of a clone of this machine": (
+        [f"{MACHINE}|{pid}|{boot}/{ticks}" for pid in (1, os.getpid(), 2**22 - 7)
+         for boot in ("", "another boot", "7ad5e6b0-0000-4000-8000-000000000000")
+         for ticks in (TICKS, 1)], False
+    ),
+    "studies begun before the id was hashed have it in clear": (
+        [f"{IN_CLEAR}|{os.getpid()}|{BEGAN}"], False
+    ),
+    "and their dead are known": ([f"{IN_CLEAR}|{os.getpid()}|{BOOT}/1"], True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("workers", "is_dead"), WORKERS.values(), ids=WORKERS)
+def test_who_is_dead(workers: list[str], is_dead: bool) -> None:
+    assert {worker: liveness.is_dead(worker) for worker in workers} == dict.fromkeys(
+        workers, is_dead
+    )
 
 
 def test_a_process_lives_until_it_has_ended() -> None:
@@ -74,32 +102,11 @@ def test_a_process_lives_until_it_has_ended() -> None:
     assert liveness.is_dead(worker)
 
 
-@pytest.mark.parametrize("pid", [os.getppid(), os.getpid()], ids=["parent", "this"])
-def test_a_process_id_that_was_given_again_is_another_process(pid: int) -> None:
-    """In a container that is started again, the first process always has the number 1."""
-    assert liveness.is_dead(f"{MACHINE}|{pid}|{liveness._boot()}/1")
-
-
-@pytest.mark.parametrize("worker", ["", "elsewhere|1|1", "a|b", "a|b|c|d", "|||", "elsewhere|x|y"])
-def test_nothing_is_known_of_other_machines(worker: str) -> None:
-    assert not liveness.is_dead(worker)
-
-
 def test_without_a_process_table_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, pid, began = liveness.this_worker().split("|")
     monkeypatch.setattr(liveness, "_start_time", lambda pid: "")
     assert not liveness.is_dead(f"{machine}|{pid}|")
     assert not liveness.is_dead(f"{machine}|{pid}|{began}")
-
-
-@pytest.mark.parametrize("pid", [1, os.getpid(), 2**22 - 7], ids=["first", "this", "none"])
-@pytest.mark.parametrize("boot", ["", "another boot", "7ad5e6b0-0000-4000-8000-000000000000"])
-def test_of_a_clone_of_this_machine_nothing_is_known(pid: int, boot: str) -> None:
-    """It has the name, the id and the process namespace of this one, and was booted by itself."""
-    machine, _, began = liveness.this_worker().split("|")
-    ticks = began.rpartition("/")[2]
-    assert not liveness.is_dead(f"{machine}|{pid}|{boot}/{ticks}")
-    assert not liveness.is_dead(f"{machine}|{pid}|{boot}/1")
 
 
 def test_start_times_are_those_that_studies_had_before() -> None:
@@ -113,13 +120,6 @@ def test_a_clock_that_is_set_changes_no_start_time(monkeypatch: pytest.MonkeyPat
     boot_time = psutil._psplatform.boot_time
     monkeypatch.setattr(psutil._psplatform, "boot_time", lambda: boot_time() + 86_400)
     assert liveness._start_time(os.getppid()) == before
-
-
-def test_workers_of_studies_begun_before_the_id_was_hashed_are_known() -> None:
-    _, _, began = liveness.this_worker().split("|")
-    machine = liveness._machine_in_clear()
-    assert not liveness.is_dead(f"{machine}|{os.getpid()}|{began}")
-    assert liveness.is_dead(f"{machine}|{os.getpid()}|{liveness._boot()}/1")
 
 
 def test_without_ids_of_boots_the_time_of_day_tells_processes_apart(
@@ -280,6 +280,27 @@ def let_hearts_beat(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
 
 
+def once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, then: Callable[..., Any]) -> None:
+    """Let something else happen the first time that a function is called."""
+    as_it_is = getattr(owner, name)
+
+    def call(*given: Any, **options: Any) -> Any:
+        monkeypatch.setattr(owner, name, as_it_is)
+        return then(as_it_is, *given, **options)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+def running(study: optuna.Study) -> FrozenTrial:
+    """Return the only trial that runs."""
+    (trial,) = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
+    return trial
+
+
+def given_up(study: optuna.Study) -> list[FrozenTrial]:
+    return [trial for trial in study.trials if records.GIVEN_UP in trial.system_attrs]
+
+
 def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
     """Assert that the answer is what it would have been, and that nothing was stored twice."""
     assert study.best_trial.params["row"] == WINNER
@@ -310,8 +331,8 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
     if not is_known:  # it has been silent for long enough from the first trial on
         looking(study)
         time.sleep(0.2)
-    study.optimize(TableObjective(RIVALS))
-    lost = [trial for trial in study.trials if (records.GIVEN_UP in trial.system_attrs)]
+    study.optimize(TableObjective())
+    lost = given_up(study)
     assert [trial.state for trial in lost] == [TrialState.RUNNING] * (not is_known)
     stall.goes_on.set()
     worker.join(60)
@@ -329,9 +350,8 @@ def test_a_worker_whose_trial_was_failed_comes_back_and_ends(
     storage = InMemoryStorage()
     stall, worker, raised = stalled(place, storage)
     study = table_study(storage=storage)
-    (lost,) = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
-    storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
-    study.optimize(TableObjective(RIVALS))
+    storage.set_trial_state_values(running(study)._trial_id, TrialState.FAIL)
+    study.optimize(TableObjective())
     stall.goes_on.set()
     worker.join(60)
     assert raised == []
@@ -358,7 +378,7 @@ def test_a_worker_failed_while_its_policy_thinks_ends_without_an_error(
         return answer
 
     monkeypatch.setattr(owner, place, failing)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert [study.trials[number].state for number in failed] == [TrialState.FAIL]
     assert_ended_well(study, n_lost=1)
 
@@ -392,7 +412,7 @@ def test_an_idle_worker_that_was_failed_ends_without_an_error(
 ) -> None:
     let_hearts_beat(monkeypatch)
     study = table_study()
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     infer = study.sampler.infer_relative_search_space
 
     def failing(study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
@@ -400,7 +420,7 @@ def test_an_idle_worker_that_was_failed_ends_without_an_error(
         return infer(study, trial)
 
     monkeypatch.setattr(study.sampler, "infer_relative_search_space", failing)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert [trial.state for trial in study.trials[-2:]] == [TrialState.FAIL, TrialState.PRUNED]
     assert_ended_well(study, n_lost=1)
 
@@ -413,23 +433,19 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
     storage = InMemoryStorage()
     study = table_study(storage=storage)
     slow = table_study(storage=storage, patience=Patience(checked=0.05))
-    owner: Any = worker_of(slow) if place == "turn" else Known
-    as_it_is = getattr(owner, place)
     known: list[dict[int, float]] = []
 
-    def stopped(*given: Any) -> Any:
+    def stopped(as_it_is: Callable[..., Any], *given: Any) -> Any:
         answer = as_it_is(*given)
-        if not known:
-            (trial,) = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
-            known.append(trial.intermediate_values)
-            log.write_given_up(study, trial)
-            study.optimize(TableObjective(RIVALS))
-            time.sleep(0.1)
+        known.append(running(study).intermediate_values)
+        log.write_given_up(study, running(study))
+        study.optimize(TableObjective())
+        time.sleep(0.1)
         return answer
 
-    monkeypatch.setattr(owner, place, stopped)
-    slow.optimize(TableObjective(RIVALS))
-    (lost,) = [trial for trial in study.trials if (records.GIVEN_UP in trial.system_attrs)]
+    once(monkeypatch, worker_of(slow) if place == "turn" else Known, place, stopped)
+    slow.optimize(TableObjective())
+    (lost,) = given_up(study)
     assert [lost.intermediate_values] == known
     assert lost.state == TrialState.PRUNED
     assert_ended_well(study, n_lost=1)
@@ -443,22 +459,15 @@ def test_a_worker_stopped_while_it_claims_takes_nothing_back_from_others(
     storage = InMemoryStorage()
     study = table_study(storage=storage)
     slow = table_study(storage=storage)
-    owner: Any = log if place == "write_run" else Known
-    as_it_is = getattr(owner, place)
-    is_stopped = [False]
 
-    def stopped(*given: Any) -> Any:
-        if not is_stopped[0]:
-            is_stopped[0] = True
-            answer = as_it_is(*given)
-            (trial,) = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
-            log.write_given_up(study, trial)
-            study.optimize(TableObjective(RIVALS))
-            return answer if place == "write_run" else 1
-        return as_it_is(*given)
+    def stopped(as_it_is: Callable[..., Any], *given: Any) -> Any:
+        answer = as_it_is(*given)
+        log.write_given_up(study, running(study))
+        study.optimize(TableObjective())
+        return answer if place == "write_run" else 1
 
-    monkeypatch.setattr(owner, place, stopped)
-    slow.optimize(TableObjective(RIVALS))
+    once(monkeypatch, log if place == "write_run" else Known, place, stopped)
+    slow.optimize(TableObjective())
     again = table_study(storage=storage)
     assert {curve.params["row"] for curve in learning_curves(again)} == {*range(5)}
     assert final(again).params == {"row": WINNER}
@@ -474,7 +483,7 @@ def test_what_a_worker_withdraws_after_it_was_given_up_stays() -> None:
     study = table_study()
     trial = study.ask()
     log.write_given_up(study, study.trials[0])
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     before = learning_curves(study)
     log.write_run(study, trial, Run(None, n_learners=5, trial=0))
     assert learning_curves(study) == before
@@ -518,7 +527,7 @@ def test_a_run_failed_between_its_objective_and_its_end_raises_as_in_any_study(
     sampler = RandomSampler() if is_stock else ours.sampler
     study = optuna.load_study(study_name="table", storage=storage, sampler=sampler)
     study.pruner = optuna.pruners.NopPruner() if is_stock else ours.pruner
-    objective = TableObjective(RIVALS)
+    objective = TableObjective()
 
     def failed_at_its_end(trial: optuna.Trial) -> float:
         try:
@@ -542,14 +551,8 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
     storage = InMemoryStorage()
 
     def study_of(seed: int) -> optuna.Study:
-        base, rule = RandomSampler(seed=seed), DAUBPruner(sizes=SIZES, cost="examples")
-        given: dict[str, Any] = {
-            "storage": storage,
-            "name": "late",
-            "n_learners": 3,
-            "stale_after": 0.05,
-        }
-        return pair(rule, base, **given)
+        given: dict[str, Any] = {"storage": storage, "name": "late", "n_learners": 3}
+        return open_study(RandomSampler(seed=seed), stale_after=0.05, **given)
 
     def objective(trial: optuna.Trial) -> float:
         return trained(trial, trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1))
@@ -594,19 +597,16 @@ def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
     looking(study)
     if moment == "write_given_up":
         time.sleep(0.1)  # silent indeed, until the worker looks and is stopped
-    module: Any = liveness if moment == "release_dead" else Worker
-    name = moment if moment == "release_dead" else "silence"
-    as_it_is = getattr(module, name)
 
-    def stopped(*given: Any, **options: Any) -> Any:
+    def stopped(as_it_is: Callable[..., Any], *given: Any, **options: Any) -> Any:
         answer = None if moment == "release_dead" else as_it_is(*given, **options)
-        monkeypatch.setattr(module, name, as_it_is)
         time.sleep(0.1)
         row = trial.suggest_int("row", 0, 4)
         report(trial, SIZES[0], scores_of(row, SIZES[0])[0], training_score=1.0)
         return as_it_is(*given, **options) if answer is None else answer
 
-    monkeypatch.setattr(module, name, stopped)
+    where = (liveness, moment) if moment == "release_dead" else (Worker, "silence")
+    once(monkeypatch, *where, stopped)
     study.ask()
     assert records.GIVEN_UP not in study.trials[trial.number].system_attrs
     curve = learning_curves(study)[trial.number]
@@ -623,7 +623,7 @@ def test_a_plain_objective_that_was_silent_too_long_is_pruned(size: int) -> None
     for n in SIZES[: SIZES.index(size)]:
         trial.report(scores_of(row, n)[0], n)
         assert not trial.should_prune()
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     trial.report(scores_of(row, size)[0], size)
     assert trial.should_prune()
     slow.tell(trial, state=TrialState.PRUNED)
@@ -640,7 +640,7 @@ def test_a_full_size_result_that_comes_back_late_is_told_all_the_same() -> None:
     for n in SIZES:
         score = scores_of(row, n)[0]
         report(trial, n, score, training_score=1.0)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     before = study.best_trial.params
     slow.tell(trial, score)
     for again in (study, table_study(2, storage=study._storage)):
@@ -759,7 +759,7 @@ def test_a_worker_that_dies_while_the_base_sampler_thinks_frees_its_learner(
     options = releases.heartbeat(60, grace_period=120)
     lost = table_study(1, storage=RDBStorage(sqlite(tmp_path), **options), base=Dying())
     with pytest.raises(SystemExit):
-        lost.optimize(TableObjective(RIVALS))
+        lost.optimize(TableObjective())
     if lost.trials[0].state == TrialState.FAIL:
         return  # where Optuna asks first, it is given up at once
     storage = RDBStorage(sqlite(tmp_path), **options)
@@ -767,7 +767,7 @@ def test_a_worker_that_dies_while_the_base_sampler_thinks_frees_its_learner(
         stop = "UPDATE trial_heartbeats SET heartbeat = datetime('now', '-1 hour')"
         assert connection.exec_driver_sql(stop).rowcount == 1
     study = table_study(1, storage=storage)
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert study.trials[0].state == TrialState.FAIL
     assert_sound(study)
 
@@ -794,7 +794,7 @@ def test_the_heart_beats_while_the_base_sampler_learns_from_a_run(tmp_path: Path
                     n_beaten.append(connection.exec_driver_sql(fresh).scalar_one())
 
     study = table_study(storage=storage, base=Learning())
-    study.optimize(TableObjective(RIVALS), n_trials=1)
+    study.optimize(TableObjective(), n_trials=1)
     assert n_beaten[-1] == 1
 
 
@@ -805,16 +805,13 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
     study = table_study(1, patience=Patience(proxied=0.2))
     lost = table_study(1, storage=study._storage).ask()
     caplog.clear()
-    study.optimize(TableObjective(RIVALS))
+    study.optimize(TableObjective())
     assert caplog.text.count("passes no heartbeat on") == 1
     assert records.GIVEN_UP in study.trials[lost.number].system_attrs
     assert liveness.patience_with(study, 7.0) == 7.0
+    monkeypatch.undo()
+    assert liveness.patience_with(study, None) is None, "elsewhere nobody is silent too long"
     assert study.best_trial.last_step == SIZES[-1]
-
-
-def test_elsewhere_nobody_is_silent_too_long() -> None:
-    study = table_study(1)
-    assert liveness.patience_with(study, None) is None
 
 
 def test_a_run_that_ends_while_silent_ones_are_given_up_is_left_alone(tmp_path: Path) -> None:
