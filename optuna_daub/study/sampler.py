@@ -53,7 +53,7 @@ _logger = logging.getLogger(__name__)
 
 
 class DataAllocationSampler(BaseSampler):
-    """Propose new learners and resume suspended ones, as the study's pruner says.
+    """Propose new learners, and resume suspended ones that the pruner chooses.
 
     Use it with `DAUBPruner`, `ABCPruner` or another `AllocationPruner`. A resumed learner keeps
     its parameters and inherits its curve. In an open pool, the default, the base sampler proposes
@@ -68,11 +68,12 @@ class DataAllocationSampler(BaseSampler):
         n_learners: number of learners to choose among, at least 1; enqueued trials count. None
             (the default): no limit. There are fewer if the base sampler runs out of proposals
             (Grid, BruteForce); several workers then need the size of the space.
-        seconds: length of each `study.optimize`, above 0. The default rule then starts nothing
-            that would end too late, except the first full training. None (the default): the
-            `timeout` of `study.optimize`, if it has one.
-        stale_after: seconds without a report after which a run counts as dead. None (the default)
-            waits, except for processes of this machine. Give more than the longest training takes.
+        seconds: limit of each `study.optimize` call in seconds, above 0; a shorter `timeout`
+            counts instead. The default rule then starts no training that would end too late,
+            except the first one on all the data. None (the default): the `timeout`, if any.
+        stale_after: seconds without a report after which a run counts as dead, more than the
+            longest training takes. None (the default): 3,600 behind a gRPC proxy. Elsewhere
+            only a storage with heartbeat then declares workers of other machines dead.
         seed: seed of the default base sampler, in [0, 2^32). None (the default): a random one.
         earlier: studies of this search space on other or older data, with the same direction.
             The first new learners take the parameters of their best learners, five at most, cheap
@@ -130,7 +131,7 @@ class DataAllocationSampler(BaseSampler):
 
     @property
     def seconds(self) -> float | None:
-        """Seconds that each `study.optimize` may take; None if that was not said."""
+        """Seconds that each `study.optimize` may take; None if not given."""
         return self._seconds
 
     def reseed_rng(self) -> None:
@@ -139,15 +140,15 @@ class DataAllocationSampler(BaseSampler):
 
     @host.one_blas_thread()
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Assign the trial a learner, waiting for one if need be.
+        """Assign a learner to the trial; wait for one if necessary.
 
         Raises:
             ValueError: if the policy needs `n_learners` and the sampler was given none, the
                 study was started with other sizes or another direction, or its sampler is a
                 `PartialFixedSampler` around this one.
             NotImplementedError: if the study has several objectives.
-            RuntimeError: if the learners are held by trials that this thread has asked for and
-                not told.
+            RuntimeError: if the learners are held by trials that this thread got from
+                `study.ask` and has not passed to `study.tell`.
         """
         policy = self._policy_of(study)
         if policy is None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,13 +35,14 @@ from optuna_daub.study.base_sampler_view import MIN_LEARNERS
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.base_sampler_view import _telling_size
 from optuna_daub.study.worker import worker_of
-from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
+from tests.study.table_study import Objective
 from tests.study.table_study import TableObjective
+from tests.study.table_study import conditional
 from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import is_over
-from tests.study.table_study import pair
+from tests.study.table_study import open_study
 from tests.study.table_study import repeats
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
@@ -77,11 +80,6 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
 }
 
 
-def open_study(base: BaseSampler, direction: str = "maximize") -> optuna.Study:
-    """Return a study of an open pool, which a seed makes the same on every machine."""
-    return pair(DAUBPruner(sizes=SIZES, cost="examples"), base, direction=direction)
-
-
 def recorded(name: str) -> Callable[..., Any]:
     """Return a method that writes down what a sampler sees before it is asked."""
 
@@ -109,21 +107,10 @@ class Recording(BaseSampler):
     after_trial = recorded("after_trial")
 
 
-Objective = Callable[[optuna.Trial], float]
-
-
 def flat(trial: optuna.Trial) -> float:
     x = trial.suggest_float("x", 0, 1)
     y = trial.suggest_int("y", 0, 6)
     return trained(trial, 0.4 + x / 4 + y / 30)
-
-
-def conditional(trial: optuna.Trial) -> float:
-    kind = trial.suggest_categorical("kind", ["tree", "linear"])
-    if kind == "tree":
-        return trained(trial, 0.5 + trial.suggest_float("depth", 1, 20) / 50)
-    skill = 0.4 + trial.suggest_float("penalty", 0.05, 1, log=True) / 4
-    return trained(trial, skill + (0.1 if trial.suggest_categorical("scaled", [0, 1]) else 0))
 
 
 def flat_grid(trial: optuna.Trial) -> float:
@@ -366,7 +353,7 @@ def test_a_parent_whose_learner_failed_since_is_the_worst(
 
     n_lost = 0
     for seed in (4, 3, 2, 1, 0):  # until a learner with scores is lost: with 4 at once
-        study = open_study(NSGAIISampler(seed=seed, population_size=5), direction)
+        study = open_study(NSGAIISampler(seed=seed, population_size=5), direction=direction)
         study.optimize(failing, n_trials=60, catch=(RuntimeError,))
         curves = learning_curves(study)
         lost = {curve.learner for curve in curves if curve.state == "dropped"}
@@ -408,11 +395,16 @@ def test_a_point_of_the_grid_that_was_enqueued_is_not_proposed_for_ever() -> Non
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_brute_force_ends_with_its_space(n_jobs: int) -> None:
+@pytest.mark.parametrize("base", [BruteForceSampler, partial(GridSampler, {"x": range(6)})])
+def test_a_sampler_of_a_list_ends_with_its_space(
+    base: Callable[..., BaseSampler], n_jobs: int
+) -> None:
     def small(trial: optuna.Trial) -> float:
-        return trained(trial, 0.5 + trial.suggest_int("x", 0, 5) / 20)
+        x = trial.suggest_int("x", 0, 5)
+        time.sleep(0.005 * (n_jobs - 1))
+        return trained(trial, 0.5 + x / 20)
 
-    study = table_study(30, base=BruteForceSampler(seed=0))
+    study = table_study(30, base=base(seed=0))
     study.optimize(small, n_jobs=n_jobs)
     trials = study.trials
     proposed = [trials[learner].params["x"] for learner in learners_of(study)]
@@ -528,9 +520,9 @@ def test_in_an_open_pool_samplers_come_as_near_as_on_all_the_data(name: str) -> 
 def test_a_sampler_that_fixes_parameters_is_to_be_within() -> None:
     """Around the pair it would give a resumed learner other parameters than its own."""
     study = table_study()
-    study.optimize(TableObjective(RIVALS), n_trials=3)
+    study.optimize(TableObjective(), n_trials=3)
     known = learning_curves(study)
     study.sampler = optuna.samplers.PartialFixedSampler({"row": 2}, study.sampler)
     with pytest.raises(ValueError, match="must be the base sampler of DataAllocationSampler"):
-        study.optimize(TableObjective(RIVALS))
+        study.optimize(TableObjective())
     assert learning_curves(study) == known

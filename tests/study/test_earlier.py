@@ -24,7 +24,8 @@ from optuna_daub import training_sizes
 from optuna_daub.study.earlier import Earlier
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
-from tests.study.table_study import assert_nothing_twice
+from tests.study.table_study import assert_sound
+from tests.study.table_study import open_study
 from tests.study.table_study import pair
 
 
@@ -58,7 +59,7 @@ def new_earlier(
 ) -> optuna.Study:
     """Return an earlier study: twenty random learners, all trained on all the data."""
     base = RandomSampler(seed=seed)
-    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), base, direction=direction)
+    study = open_study(base, direction=direction)
     study.set_user_attr("is_earlier", value=True)
     study.optimize(objective, n_trials=20)
     return study
@@ -73,15 +74,9 @@ def study_of(
 ) -> optuna.Study:
     """Return a study of some trials."""
     options.setdefault("seed", None if "base" in options else 0)
-    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), **options)
+    study = open_study(**options)
     study.optimize(objective, n_trials=n_trials)
     return study
-
-
-def assert_sound(study: optuna.Study) -> None:
-    """Assert that no learner was trained twice at one size, and that the best one is full."""
-    assert_nothing_twice(study)
-    assert study.best_trial.last_step == SIZES[-1]
 
 
 def best_of(study: optuna.Study) -> list[Mapping[str, Any]]:
@@ -145,7 +140,7 @@ def test_without_times_the_best_learner_alone_is_taken() -> None:
             trial.report(x - 1 / size, size)
         return x - 1 / SIZES[-1]
 
-    earlier = pair(DAUBPruner(sizes=SIZES, cost="examples"), RandomSampler(seed=0))
+    earlier = open_study(RandomSampler(seed=0))
     earlier.optimize(untimed, n_trials=10)
     assert [*Earlier.of([earlier]).points.values()] == [earlier.best_params]
 
@@ -171,7 +166,7 @@ def test_no_learner_is_a_repeat() -> None:
 
 def test_enqueued_learners_come_first_and_keep_their_parameters() -> None:
     earlier = earlier_of()
-    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), seed=0, earlier=[earlier])
+    study = open_study(seed=0, earlier=[earlier])
     study.enqueue_trial({"x": 0.25, "y": 7})
     study.optimize(flat, n_trials=10)
     assert first(study, 1) == [{"x": 0.25, "y": 7}]
@@ -251,7 +246,7 @@ def test_scores_of_the_earlier_study_are_nowhere() -> None:
 def test_two_threads_take_different_points() -> None:
     earlier = [earlier_of(seed=1), earlier_of(seed=2)]
     best = as_text(point for one in earlier for point in best_of(one))
-    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), seed=0, earlier=earlier)
+    study = open_study(seed=0, earlier=earlier)
     study.optimize(flat, n_trials=30, n_jobs=2)
     assert as_text(first(study, len(best))) == best
     asked = [str(trial.params) for trial in study.trials[: len(best)]]
@@ -262,7 +257,7 @@ def test_two_threads_take_different_points() -> None:
 def test_a_learner_that_took_its_point_and_ended_is_not_awaited() -> None:
     """The second learner decides by a look from before the first one's parameters."""
     earlier = earlier_of(seed=1)
-    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), seed=0, earlier=[earlier])
+    study = open_study(seed=0, earlier=[earlier])
     study.ask(), study.ask()
     worker = worker_of(study)
     given = [point for number in (0, 1) if (point := worker.assigned[number].point)]
@@ -285,7 +280,7 @@ def test_a_sampler_keeps_values_only_and_can_be_pickled() -> None:
     assert best_of(earlier) != best
     again = pickle.loads(pickle.dumps(sampler))
     assert b"Study" not in pickle.dumps(sampler).replace(b"BaseSamplerStudy", b"")
-    study = pair(DAUBPruner(sizes=SIZES, cost="examples"))
+    study = open_study()
     study.sampler = again
     study.optimize(flat, n_trials=8)
     assert as_text(first(study, len(best))) == as_text(best)
