@@ -24,6 +24,7 @@ from optuna.trial import FrozenTrial
 from optuna_daub.core.checks import brief
 from optuna_daub.study import log
 from optuna_daub.study import records
+from optuna_daub.study.exploring import fixed_by
 from optuna_daub.study.learner import Learner
 from optuna_daub.study.log import check_study
 from optuna_daub.study.records import Run
@@ -104,10 +105,11 @@ class Earlier:
         proposed = (i for i, one in others.items() if i < number and not _is_enqueued(one, i))
         if len([*islice(proposed, len(self.points))]) == len(self.points):
             return None
+        fixed = fixed_by(study.sampler)
         for text, point in [*left.items()]:
             if any(_is_same(point, one.params) for one in others.values()):
                 del left[text]
-            elif not _fits(point, worker):
+            elif not _fits(point, worker, fixed):
                 worker.given[text] = number
                 del left[text]
         # Other processes do not say which points their newest learners are about to take. Those
@@ -163,7 +165,7 @@ class FromEarlier(BaseSampler):
                 return param_distribution.to_external_repr(
                     param_distribution.to_internal_repr(value)
                 )
-            _warn(self._worker, param_name, value, param_distribution)
+            _warn(self._worker, param_name, value, _out_of(param_distribution))
         return self._base.sample_independent(study, trial, param_name, param_distribution)
 
 
@@ -199,23 +201,29 @@ def _best_points(study: optuna.Study) -> list[Point]:
     return [*found.values()]
 
 
-def _fits(point: Point, worker: Worker) -> bool:
-    """Return whether the known ranges of this study contain a point."""
+def _fits(point: Point, worker: Worker, fixed: Point) -> bool:
+    """Return whether a point has the fixed values and is in the known ranges of this study."""
     drawn = worker.known.drawn
     for name, value in point.items():
+        if name in fixed and value != fixed[name]:
+            _warn(worker, name, value, f"the base sampler fixes {brief(fixed[name])}")
+            return False
         if name in drawn and not holds(drawn[name], value):
-            _warn(worker, name, value, drawn[name])
+            _warn(worker, name, value, _out_of(drawn[name]))
             return False
     return True
 
 
-def _warn(worker: Worker, name: str, value: Any, distribution: BaseDistribution) -> None:
-    """Warn that an earlier value is out of range, once for each parameter."""
+def _warn(worker: Worker, name: str, value: Any, reason: str) -> None:
+    """Warn that an earlier value cannot be taken, once for each parameter."""
     worker.warn(
         f"earlier {name}",
-        f"{name} = {brief(value)} of an earlier study is left out: it is not in the "
-        f"{distribution} of this study.",
+        f"{name} = {brief(value)} of an earlier study is left out: {reason}.",
     )
+
+
+def _out_of(distribution: BaseDistribution) -> str:
+    return f"it is not in the {distribution} of this study"
 
 
 def _is_enqueued(learner: Learner, number: int) -> bool:

@@ -27,6 +27,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.claims import repeating
+from optuna_daub.study.exploring import fixed_by
 from optuna_daub.study.exploring import has_explored
 from optuna_daub.study.limits import limits_seen
 from optuna_daub.study.messages import GIVEN_UP
@@ -233,7 +234,8 @@ def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[bool], b
     is_repeated = run.repeats is not None
     if is_new and assigned is not None:
         is_repeated = assigned.explores
-    if not is_exhausted and is_repeated and has_explored(worker.look()):
+    fixed = fixed_by(ending.study.sampler)
+    if not is_exhausted and is_repeated and has_explored(worker.look(), fixed):
         is_exhausted = True
         _warn_of_explored(worker)
     if is_exhausted:

@@ -18,6 +18,7 @@ from optuna.distributions import CategoricalDistribution
 from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 from optuna.samplers import BaseSampler
+from optuna.samplers import PartialFixedSampler
 from optuna.trial import FrozenTrial
 
 from optuna_daub.study.known import Known
@@ -41,6 +42,7 @@ class Exploring(BaseSampler):
     def __init__(self, base: BaseSampler, known: Known) -> None:
         self._base = base
         self._known = known
+        self._fixed = fixed_by(base)
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
@@ -62,8 +64,10 @@ class Exploring(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return a value that leads to a new point. If there is none, return the other sampler's
-        value."""
+        """Return a value that leads to a new point. If there is none, or the other sampler fixes
+        the parameter, return the other sampler's value."""
+        if param_name in self._fixed:
+            return self._base.sample_independent(study, trial, param_name, param_distribution)
         spaces, known = _points(self._known, frozenset({trial.number}))
         spaces[param_name] = param_distribution
         so_far = point(trial.params, trial.distributions)
@@ -71,7 +75,10 @@ class Exploring(BaseSampler):
             value
             for value in _values(param_distribution)
             if not _is_explored(
-                spaces, {**so_far, param_name: word(value, param_distribution)}, known
+                spaces,
+                {**so_far, param_name: word(value, param_distribution)},
+                known,
+                self._fixed,
             )
         ]
         if news:
@@ -79,12 +86,25 @@ class Exploring(BaseSampler):
         return self._base.sample_independent(study, trial, param_name, param_distribution)
 
 
-def has_explored(known: Known) -> bool:
-    """Return whether there is a learner for every point of the search space."""
+def fixed_by(sampler: BaseSampler) -> Mapping[str, Any]:
+    """Return the values that a sampler, or one within it, fixes, by the parameter's name.
+
+    An outer sampler's value counts, as in Optuna, which keeps both attributes private.
+    """
+    within = getattr(sampler, "_base_sampler", None)
+    fixed = {} if within is None else {**fixed_by(within)}
+    return fixed | sampler._fixed_params if isinstance(sampler, PartialFixedSampler) else fixed
+
+
+def has_explored(known: Known, fixed: Mapping[str, Any]) -> bool:
+    """Return whether there is a learner for every point of the search space.
+
+    Only points with the fixed values count (see `fixed_by`).
+    """
     # A learner before its first training may not have all its parameters yet.
     begun = frozenset(i for i in known.busy() if not known.curves[i].observations)
     spaces, points = _points(known, begun)
-    return _is_explored(spaces, {}, points)
+    return _is_explored(spaces, {}, points, fixed)
 
 
 def _points(
@@ -96,7 +116,10 @@ def _points(
 
 
 def _is_explored(
-    spaces: Mapping[str, BaseDistribution], so_far: Point, known: Sequence[Point]
+    spaces: Mapping[str, BaseDistribution],
+    so_far: Point,
+    known: Sequence[Point],
+    fixed: Mapping[str, Any],
 ) -> bool:
     """Return whether all points that start with the given parameters are known.
 
@@ -107,6 +130,7 @@ def _is_explored(
         spaces: distribution of each parameter of the known points.
         so_far: the first parameters of the branch.
         known: points of all learners.
+        fixed: the only values of some parameters.
     """
     inside = [other for other in known if so_far.items() <= other.items()]
     if not inside:
@@ -114,11 +138,20 @@ def _is_explored(
     following = next((name for name in max(inside, key=len) if name not in so_far), None)
     if following is None:
         return True
-    values = _values(spaces[following])
+    space = spaces[following]
+    values = [_stored(fixed[following], space)] if following in fixed else _values(space)
     return bool(values) and all(
-        _is_explored(spaces, {**so_far, following: word(value, spaces[following])}, inside)
+        _is_explored(spaces, {**so_far, following: word(value, space)}, inside, fixed)
         for value in values
     )
+
+
+def _stored(value: Any, distribution: BaseDistribution) -> Any:
+    """Return a fixed value as Optuna stores it: 2 is 2.0 for a float."""
+    try:
+        return distribution.to_external_repr(distribution.to_internal_repr(value))
+    except ValueError:  # no such choice, so no learner has it
+        return value
 
 
 def _values(distribution: BaseDistribution) -> list[Any]:

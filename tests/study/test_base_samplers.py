@@ -517,6 +517,33 @@ def test_in_an_open_pool_samplers_come_as_near_as_on_all_the_data(name: str) -> 
         assert in_pool < 1.3 * alone + 0.02
 
 
+@pytest.mark.parametrize("names", ["my", "ym", "yxm"])
+@pytest.mark.parametrize("base", [TPESampler, BruteForceSampler])
+def test_a_small_space_with_fixed_values_is_searched_to_its_end(
+    base: type[BaseSampler], names: str
+) -> None:
+    """One learner for each free value, none with another fixed one; `x` is only fixed finite."""
+
+    def small(trial: optuna.Trial) -> float:
+        for name in names:
+            if name == "m":
+                trial.suggest_categorical(name, ["a", "b"])
+            elif name == "x":
+                trial.suggest_float(name, 0, 1, step=0.25 if base is BruteForceSampler else None)
+            else:
+                trial.suggest_int(name, 1, 12)
+        return trained(trial, 0.5 + trial.params["y"] / 30)
+
+    inner = PartialFixedSampler({"m": "a", "x": 1}, base(seed=0))
+    study = open_study(PartialFixedSampler({"m": "b"}, inner))
+    study.optimize(small, n_trials=60)
+    found = [trial.params for i, trial in enumerate(study.trials) if i in learners_of(study)]
+    assert sorted(point["y"] for point in found) == [*range(1, 13)]
+    assert {point["m"] for point in found} == {"b"}
+    assert {point.get("x", 1.0) for point in found} == {1.0}
+    assert len(repeats(study)) < 10, "it ends since all points are known"
+
+
 def test_a_sampler_that_fixes_parameters_is_to_be_within() -> None:
     """Around the pair it would give a resumed learner other parameters than its own."""
     study = table_study()

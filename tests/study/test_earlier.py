@@ -12,6 +12,7 @@ from typing import Any
 import optuna
 import pytest
 from optuna.samplers import GridSampler
+from optuna.samplers import PartialFixedSampler
 from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
 
@@ -226,6 +227,23 @@ def test_words_that_are_gone_are_left_out() -> None:
     assert gone
     found = first(study_of(one_kind, 8, earlier=[earlier]), 99)
     assert all(point["kind"] in ("line", "net") for point in found)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("kind", ["tree", "line"])
+def test_a_point_without_the_fixed_value_is_left_out(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    earlier = [earlier_of(conditional, seed=seed) for seed in range(4)]
+    taken = [*Earlier.of(earlier).points.values()]
+    fitting = [point for point in taken if point["kind"] == kind]
+    assert len(fitting) < len(taken)
+    base = PartialFixedSampler({"kind": kind}, RandomSampler(seed=0))
+    found = first(study_of(conditional, 12, base=base, earlier=earlier), 99)
+    assert {point["kind"] for point in found} == {kind}
+    assert found[: len(fitting)] == fitting
+    said = [r.getMessage() for r in caplog.records if "earlier study" in r.getMessage()]
+    assert [f"the base sampler fixes '{kind}'" in text for text in said] == [True]
 
 
 def test_scores_of_the_earlier_study_are_nowhere() -> None:
