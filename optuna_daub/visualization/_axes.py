@@ -124,6 +124,18 @@ def near(scores: Iterable[float], inner: Sequence[float], share: float = FAR) ->
     return [score for score in scores if lowest <= score <= highest]
 
 
+def usual(scores: Iterable[float], middle: float) -> list[float]:
+    """Return the three quarters of the scores that are nearest to a middle.
+
+    The rest may have diverged.
+
+    >>> usual([0.5, 0.75, -9.0, 0.25], 0.5)
+    [0.5, 0.75, 0.25]
+    """
+    nearest = sorted(scores, key=lambda score: abs(score - middle))
+    return nearest[: math.ceil(0.75 * len(nearest))]
+
+
 def beyond(values: Iterable[float], axis: Axis, noun: str = "score") -> str:
     """Return a note on the number of values outside the limits of an axis; empty without any.
 

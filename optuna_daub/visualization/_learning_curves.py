@@ -41,6 +41,7 @@ from optuna_daub.visualization._axes import size_scale
 from optuna_daub.visualization._axes import state_shown
 from optuna_daub.visualization._axes import stretched
 from optuna_daub.visualization._axes import thinned
+from optuna_daub.visualization._axes import usual
 from optuna_daub.visualization._marks import Band
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Mark
@@ -229,8 +230,8 @@ def learning_curves_record(
 def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None:
     """Return a range that holds the scores of the learners that stand out.
 
-    It also holds the better half of the last scores of all. Left out is what is so far from the
-    curves of the better learners that these would be flat. Bands stretch it by a quarter at most,
+    It also holds the better half of the last scores of all. Left out is what is so far from most
+    of these scores that the curves would be flat. Bands stretch it by a quarter at most,
     since early bounds may be far beyond all scores.
     """
     drawn = [line for line in lines if line.points]
@@ -238,23 +239,10 @@ def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None
         return None
     prominent = [line for line in drawn if line.color] or drawn
     last = better_half((line.points[-1].score for line in prominent), sign)
-    better = [line for line in prominent if line.points[-1].score in last]
     scores = [score for line in prominent for score in line.scores]
     scores += better_half((line.points[-1].score for line in drawn), sign)
     ends = [end for line in prominent for edge in line.band for end in (edge.worst, edge.best)]
-    return stretched(near(scores, _typical(better)), ends)
-
-
-def _typical(lines: Sequence[CurveLine]) -> list[float]:
-    """Return all scores of the lines, and the nearer half of their training scores.
-
-    Some of the latter may have diverged.
-    """
-    scores = [seen.score for line in lines for seen in line.points]
-    trained = [score for line in lines for _, score in line.trained]
-    middle = median(scores)
-    trained.sort(key=lambda score: abs(score - middle))
-    return [*scores, *trained[: (len(trained) + 1) // 2]]
+    return stretched(near(scores, usual(scores, median(last))), ends)
 
 
 def _bands(

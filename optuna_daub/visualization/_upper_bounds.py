@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import groupby
+from statistics import median
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 
@@ -41,6 +42,7 @@ from optuna_daub.visualization._axes import shown
 from optuna_daub.visualization._axes import state_shown
 from optuna_daub.visualization._axes import stretched
 from optuna_daub.visualization._axes import thinned
+from optuna_daub.visualization._axes import usual
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Mark
 from optuna_daub.visualization._marks import Picture
@@ -241,12 +243,12 @@ def _limits(
         return None
     prominent = [track for track in drawn if track.color] or drawn
     last = better_half((track.steps[-1].bound for track in prominent), sign)
-    better = [track for track in prominent if track.steps[-1].bound in last]
-    inner = [*last, *(seen.score for track in better for seen in finite(track.curve))]
     bounds = [track.steps[-1].bound for track in prominent]
     bounds += better_half((track.steps[-1].bound for track in drawn), sign)
     early = sum(lead.number <= half for lead in leads)
     bounds += [lead.bound for lead in leads[max(early - 1, 0) :]]
+    scores = [seen.score for track in prominent for seen in finite(track.curve)]
+    inner = usual([*bounds, *scores], median(last))
     return stretched(near(bounds, inner), [lead.bound for lead in leads])
 
 

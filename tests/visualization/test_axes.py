@@ -140,6 +140,18 @@ def test_a_learner_that_diverged_does_not_flatten_the_others(
         assert track.steps == ()
 
 
+@pytest.mark.parametrize("last", [(0.93, 0.88), (0.90, 0.88, 0.85)])
+def test_that_the_better_learners_agree_hides_no_other(last: tuple[float, ...]) -> None:
+    known = {f"{i}": (x,) * 4 for i, x in enumerate((0.95, 0.9502, 0.9503, *last))}
+    study = studies.run(studies.new_study(known), studies.Table(known))
+    for limits in (
+        learning_curves_record(study, None, 12).axis.limits,
+        bounds_record(study, None, 12).axis.limits,
+    ):
+        assert limits is not None
+        assert limits[0] <= min(last)
+
+
 @pytest.mark.parametrize("n_learners", [1, 3])
 @pytest.mark.parametrize("gain", [1e-9, 0.001, 0.1])
 def test_usual_scores_are_all_in_the_picture(n_learners: int, gain: float) -> None:

@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import partial
 
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import LearningCurve
@@ -59,22 +57,21 @@ class SuccessiveHalving(Policy):
         size)."""
         alive = [curve for curve in pool.curves.values() if not curve.dropped]
         smallest = min((curve.size for curve in alive), default=0)
-        behind = (c for c in alive if c.size == smallest and c.learner not in pool.busy)
-        following = next(behind, None)  # in the order of ids
+        behind = [c for c in alive if c.size == smallest and c.learner not in pool.busy]
+        following = next(iter(behind), None)  # in the order of ids
         if pool.may_propose and (smallest or following is None):
             return Propose(self.sizes[0], Reason("every learner is trained on the smallest size"))
         if not alive:
             return Finish(None, _nothing_left(pool))
-        # Learners on larger sizes are compared by their scores of this round. So a process that
-        # opens the study later, and remembers no drops, makes them again.
-        *_, best = by_score = sorted(alive, key=partial(_order, smallest))
+        best = max(alive, key=_order)
         if smallest == self.sizes[-1]:
             return Finish(best.learner, Reason("best of the last round with {0}", (best.score,)))
-        loser = next((curve for curve in by_score if curve.learner not in pool.busy), None)
-        if smallest and loser and self._has_losers(pool, smallest):
-            scores = (_score(smallest, loser), _score(smallest, best))
+        # Learners on larger sizes have won this round, and keep their places in it. So a process
+        # that opens the study later, and remembers no drops, makes them again.
+        if smallest and behind and self._has_losers(pool, smallest):
+            loser = min(behind, key=_order)
             text = f"score {{0}} at {smallest:,} is the worst left; {{1}} of {best.learner} leads"
-            return Drop(loser.learner, Reason(text, scores))
+            return Drop(loser.learner, Reason(text, (loser.score, best.score)))
         if following is None:
             return Wait(Reason("the last learners of this round are being trained"))
         # The last one left skips sizes: nothing is compared with it any more.
@@ -95,7 +92,7 @@ def _nothing_left(pool: Pool) -> Reason:
     ruled_out = [curve for curve in pool.curves.values() if curve.cause == "ruled out"]
     if not ruled_out:
         return Reason("no learner is left")
-    best = max(ruled_out, key=partial(_order, math.inf))
+    best = max(ruled_out, key=_order)
     text = (
         "no learner is left: those not ruled out have failed or are infeasible; of those "
         f"ruled out, learner {best.learner} has the {{largest}} score {{0}}, at {best.size:,}"
@@ -110,13 +107,5 @@ def _has_passed(size: int, curve: LearningCurve) -> bool:
     return not curve.dropped or (curve.cause != "ruled out" and curve.size > size)
 
 
-def _order(size: float, curve: LearningCurve) -> tuple[float, int]:
-    """Return what learners are sorted by: their scores at a size, and then their ids."""
-    return _score(size, curve), -curve.learner
-
-
-def _score(size: float, curve: LearningCurve) -> float:
-    """Return the last score up to a size. Under another rule a learner may have begun beyond it;
-    then it is its last score of all."""
-    upto = (seen.score for seen in reversed(curve.observations) if seen.size <= size)
-    return next(upto, curve.score)
+def _order(curve: LearningCurve) -> tuple[float, int]:
+    return curve.score, -curve.learner
