@@ -224,10 +224,12 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
 
 
 def no_scores(study: optuna.Study) -> str:
-    """Return the reason why no learner has a score, as a clause."""
+    """Return the reason why no learner with a score is left, as a clause."""
     known = looking(study).known
     if known.alone and not known.learners:
         return "trials are learners only if the sampler of the study is a DataAllocationSampler"
+    if any(curve.finite() for curve in known.curves.values()):
+        return "all learners with scores have failed, are infeasible or were ruled out"
     return "no score has been reported yet"
 
 

@@ -20,6 +20,8 @@ from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Pool
@@ -27,6 +29,7 @@ from optuna_daub.core import SuccessiveHalving
 from optuna_daub.objective.winner import winner_of
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study.results import _winner
+from optuna_daub.study.results import no_scores
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import MADE
@@ -233,6 +236,20 @@ def test_a_resumed_run_reads_the_attributes_that_its_learner_has_set(
     assert len(runs(study)) > len(RIVALS), "some learner was resumed"
     for trial, run in runs(study):
         assert noted[trial.number] == (None if run.learner == trial.number else trial.params)
+
+
+def test_scores_of_learners_that_are_all_lost_are_not_said_to_be_missing() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for size in training_sizes(trial):
+            report(trial, size, x if size == SIZES[0] else math.nan)
+        return x
+
+    study = pair(AllocationPruner(SuccessiveHalving(SIZES)), RandomSampler(seed=0), n_learners=4)
+    assert no_scores(study) == "no score has been reported yet"
+    study.optimize(objective)
+    assert [curve.state for curve in learning_curves(study)] == ["dropped"] * 4
+    assert no_scores(study).startswith("all learners with scores have failed")
 
 
 def test_the_newest_run_of_a_learner_shows_its_whole_curve() -> None:
