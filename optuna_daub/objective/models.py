@@ -7,11 +7,13 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import joblib
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import whole_number
@@ -133,7 +135,10 @@ def extended(
     """
     if not len(rows):  # the same share of a small fold for both sizes
         return model
-    asks = classes is not None and accepts(model.partial_fit, 2, "classes")
-    more = {"classes": classes} if asks else {}
+    # What takes any names may be a regressor that hands them on.
+    more = {}
+    if classes is not None and accepts(model.partial_fit, 2, "classes"):
+        asks = "classes" in signature(model.partial_fit).parameters or is_classifier(model)
+        more = {"classes": classes} if asks else {}
     model.partial_fit(rows.X, rows.y, **with_weights(model, rows, {**more, **arguments}))
     return model

@@ -131,7 +131,7 @@ def plain_numbers(words: Any, signs: Signs) -> tuple[Any, Any]:
     decimal, thousands = re.escape(signs.decimal or "."), re.escape(signs.thousands)
     groups = rf"[1-9]\d{{0,2}}(?:[{thousands}{GROUPING}]\d{{3}})+"
     digits = rf"(?:(?:{groups}|\d+)(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
-    before = rf"(?:[-+{MINUS}]?[{BLANKS}]*[{MONEY}]?|[{MONEY}][-+{MINUS}])"
+    before = rf"(?:[-+{MINUS}]?[{BLANKS}]*[{MONEY}]?|[{MONEY}][{BLANKS}]*[-+{MINUS}])"
     number = rf"{before}[{BLANKS}]*{digits}[{BLANKS}]*[{MONEY}%]?"
     is_number = words.str.fullmatch(rf"[{BLANKS}]*{number}[{BLANKS}]*", na=False).astype(bool)
     has = {

@@ -27,7 +27,9 @@ LONGEST = 40
 
 _SHORT_YEAR = re.compile(r"^(\d{1,2}([-/. ])(?:\d{1,2}|[A-Za-z]{3,9})\2)(\d\d)(?![\d:])")
 _HALF_OF_DAY = re.compile(r"\s*\b[AaPp][Mm]$|(?<=\d)[AaPp][Mm]$")
-_DURATION = r"\s*[-+]?(?:\d+ days?,? )?[-+]?\d{1,3}:\d\d(?::\d\d(?:\.\d+)?)?(?:\s*[AaPp][Mm])?\s*"
+_DURATION = (
+    r"\s*[-+]?(?:\d+ days?,? )?[-+]?\d{1,3}:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:\s*[AaPp][Mm])?\s*"
+)
 _SPANS = (str, datetime.time, datetime.timedelta, np.timedelta64)
 """Types of cells that may hold a duration."""
 
@@ -52,6 +54,8 @@ def date_formats(column: Any) -> tuple[str, ...]:
         with quiet(hidden=UserWarning):  # pandas warns of each guess
             formats = {form for word in left.head(GUESSED) for form in _guesses(word)}
         # Of equal ones the first is taken: %m comes before %d.
+        # A day in the place of a month is no further format, but a word of another meaning.
+        formats -= {_swapped(form) for form in found}
         unread = {form: left[_read(left, form).isna()] for form in sorted(formats, reverse=True)}
         best = min(unread, key=lambda form: len(unread[form]), default="")
         if not best or len(unread[best]) > NEARLY_ALL * len(left):
@@ -79,6 +83,10 @@ def _guesses(word: str) -> Iterator[str]:
         yield form
 
 
+def _swapped(form: str) -> str:
+    return form.translate(str.maketrans("dm", "md"))
+
+
 def read_dates(column: Any, formats: Sequence[str]) -> Any:
     """Return text as dates without a time zone, those with one in UTC. Other words are missing."""
     words = column.str.strip()
@@ -97,12 +105,18 @@ def _read(words: Any, form: str) -> Any:
 def are_durations(column: Any) -> bool:
     """Return whether nearly all words of a column of text are times such as 8:15 or 27:45:10.5.
 
+    Not with both 59:30 and 1:00:30, as the first may be minutes and seconds.
+
     >>> import pandas as pd
     >>> are_durations(pd.Series(["8:15", "11:30 PM", None])), are_durations(pd.Series(["3:x"]))
     (True, False)
     """
     words = real_words(column.dropna())
-    return len(words) > 0 and bool(words.str.fullmatch(_DURATION).mean() >= NEARLY_ALL)
+    n_words = len(words)
+    words = words[words.str.fullmatch(_DURATION)]
+    of_day = words.str.contains("[AaPp][Mm]")
+    are_alike = words[~of_day].str.count(":").nunique() < 2
+    return are_alike and len(words) > 0 and len(words) >= NEARLY_ALL * n_words
 
 
 def as_durations(column: Any) -> Any:
@@ -115,7 +129,7 @@ def as_durations(column: Any) -> Any:
     pandas = imported("pandas")
     if not pandas.api.types.is_timedelta64_dtype(column.dtype):
         cells = column.astype(object).where(as_numbers(column).isna())
-        read = [str(cell) if isinstance(cell, _SPANS) else None for cell in cells]
+        read = [_said(cell) if isinstance(cell, _SPANS) else None for cell in cells]
         words = pandas.Series(read, column.index, dtype="string").str.strip()
         words = words.str.replace(r"^([-+]?\d+:\d\d)(?=\s*[AaPp][Mm]$|$)", r"\1:00", regex=True)
         column = pandas.to_timedelta(words.astype(object), errors="coerce")
@@ -123,6 +137,10 @@ def as_durations(column: Any) -> Any:
         clock = pandas.to_datetime(halves, format="%I:%M:%S %p", errors="coerce")
         column = column.fillna(clock - pandas.Timestamp("1900-01-01"))
     return column.dt.total_seconds()
+
+
+def _said(cell: Any) -> str:
+    return str(cell.replace(tzinfo=None) if isinstance(cell, datetime.time) else cell)
 
 
 def as_dates(column: Any, formats: Sequence[str] = ()) -> Any:

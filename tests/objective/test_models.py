@@ -392,6 +392,17 @@ def test_what_cannot_go_on_is_refused(tmp_path: Path) -> None:
         tree(FixedTrial({}))
 
 
+def test_what_takes_any_names_is_given_classes_only_if_it_classifies() -> None:
+    class Handing(SGDRegressor):
+        def partial_fit(self, X: Any, y: Any, **options: Any) -> Any:
+            return super().partial_fit(X, y, **options)
+
+    objective = TrainingSizeObjective(
+        lambda trial: Handing(), X, np.arange(len(X)) % 7, incremental=True, scoring="r2"
+    )
+    assert isinstance(objective(FixedTrial({})), float)
+
+
 def test_weights_are_given_once() -> None:
     def build(trial: optuna.Trial) -> SGDClassifier:
         return SGDClassifier(alpha=trial.suggest_float("alpha", 1e-5, 1, log=True))

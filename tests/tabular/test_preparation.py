@@ -301,6 +301,7 @@ def test_moments_of_several_precisions_and_zones_are_dates() -> None:
         (["8:15", "27:00", "-1:30"], [495, 1620, -90]),
         (["12:15 AM", "12:15 pm", "11:00:30PM"], [15, 735, 1380.5]),
         ([datetime.time(0, 5), datetime.time(23, 0), None], [5, 1380, np.nan]),
+        ([datetime.time(0, 5, tzinfo=datetime.timezone.utc)] * 3, [5, 5, 5]),
     ],
 )
 def test_times_and_durations_in_text_are_seconds(words: list[Any], minutes: list[float]) -> None:
@@ -311,8 +312,18 @@ def test_times_and_durations_in_text_are_seconds(words: list[Any], minutes: list
     np.testing.assert_array_equal(preparation.transform(table.astype(object))[:3, 0], found)
 
 
-def test_words_that_are_nearly_dates_stay_words() -> None:
-    codes = ["1-2-3", "10.0.0.1", "May", "12:5", "2020-13-45", "3:2", "A 1/2/2020"] * 20
+@pytest.mark.parametrize(
+    "codes",
+    [
+        ["1-2-3", "10.0.0.1", "May", "12:5", "2020-13-45", "3:2", "A 1/2/2020"],
+        ["59:30", "1:00:30", "58:01", "1:02:00"],  # minutes and seconds, and hours
+        ["88:44:18", "10:65:02", "71:99:01"],
+        ["31/12/2020", "30/11/2020", "12/31/2020"],  # days and months change places
+    ],
+)
+def test_words_that_are_nearly_dates_stay_words(codes: list[str]) -> None:
     preparation = Preparation(["c"])
-    preparation.fit(pandas.DataFrame({"c": codes}))
+    preparation.fit(
+        pandas.DataFrame({"c": [f"{code}{' ' * i}" for i in range(20) for code in codes]})
+    )
     assert preparation.kinds_ == {"c": "words"}
