@@ -98,7 +98,7 @@ def _lost(column: Any, name: str) -> str:
     try:
         n_values = known.nunique()
     except TypeError:  # lists, dicts and the like
-        odd = next(cell for cell in known if not _is_hashable(cell))
+        odd = known[~known.map(_is_hashable)].iloc[0]
         return f"has values that are no numbers, dates or words ({type(odd).__name__})"
     if n_values == 1 and is_whole:
         return "has one value only"

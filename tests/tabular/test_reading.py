@@ -428,6 +428,15 @@ def test_another_currency_is_not_the_same_amount() -> None:
     np.testing.assert_array_equal(as_numbers(prices), [np.nan, *[5.0] * 19, 3.0])
 
 
+def test_shares_are_not_mixed_with_per_cent() -> None:
+    shares = pandas.Series(["5 %", "7.5%", "0.05", "1 %"])
+    np.testing.assert_array_equal(as_numbers(shares), [5, 7.5, np.nan, 1])
+    np.testing.assert_array_equal(as_numbers(shares[2:3]), [0.05])
+    np.testing.assert_array_equal(as_numbers(shares[:1]), [5])
+    few = pandas.Series(["0.05", "7", "5 %"])
+    np.testing.assert_array_equal(as_numbers(few), [0.05, 7, np.nan])
+
+
 @pytest.mark.parametrize("title", ["Sales of May", "# made by us"])
 def test_a_title_above_the_names_is_named(title: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(f"{title}\na,b\n1,2\n")
