@@ -174,7 +174,7 @@ class ABC(Policy):
                     return Drop(learner, Reason(text, (end.upper, largest)))
             if len(alive) == 1:
                 return self._answer(pool, alive[0])
-            if all(self._is_full(curve) for curve in alive):
+            if all(map(self._is_full, alive)):
                 # All learners left are fully trained, but were scored on a sample only.
                 text = (
                     f"of {len(ends)} fully trained learners it has the {{largest}} lower end {{0}}"
