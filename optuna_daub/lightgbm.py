@@ -88,8 +88,8 @@ def tune(
     Args:
         params: parameters of LightGBM, with `objective`, a name or a function. The first metric
             is the score.
-        train_set: `lightgbm.Dataset`, not yet constructed, or with `feature_pre_filter=False`;
-            of a subset this goes for the dataset that it is part of.
+        train_set: `lightgbm.Dataset`, not yet constructed, or with `feature_pre_filter=False`. If
+            it is a subset, the dataset that it was taken from must be so.
         valid_sets: a dataset to score, with `reference=train_set`. In a list the first one other
             than `train_set` counts.
         seconds: time for the search, above 0.
@@ -100,7 +100,8 @@ def tune(
             in all trainings.
         seed: seed of subsets, candidates and boosters.
         storage: storage of Optuna for the search; None: in memory.
-        others: none; the error for one says what the tuner's arguments are called here.
+        others: not accepted; the error names the arguments that replace those of
+            `LightGBMTuner`.
 
     Raises:
         ValueError: if there is no dataset to score, an argument breaks its rule, or rows have

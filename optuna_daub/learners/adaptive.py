@@ -60,20 +60,22 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
         rule: stopping rule of a round: "massart" ([1] Eq. 4), the same with the inequality of
             "chernoff" or "hoeffding", or "madaboost" ([1] Eq. 7), which holds at every size
             at once and needs by far the most examples.
-        epsilon: relative error of the advantage over guessing, in (0, 1); 0.2 was within 0.004
-            of the accuracy at 0.1, on under 30 % of the examples, on both data sets of [1]
-            (benchmarks/results/massart.md).
-        delta: probability of a larger error, in (0, 1); 0.1 as in [1].
+        epsilon: relative error of the advantage over guessing, in (0, 1). On both data sets of
+            [1], 0.2 instead of 0.1 took under 30 % of the examples and changed the accuracy by
+            at most 0.004 (benchmarks/results/massart.md).
+        delta: probability of a larger error, in (0, 1); 0.1 as in [1]. It holds for a stump
+            fixed before the draws. The best of many equally good stumps is overestimated more
+            often.
         n_estimators: largest number of rounds, at least 1; 10 as in [1].
         max_samples_per_round: number of draws, more than 30, after which a round ends with the
             best stump so far. 100,000 is twice what any rule took on the data of [1] at the
-            default `epsilon`. If a smaller table cannot satisfy the rule with so many draws, all
-            of its examples are weighed instead.
+            default `epsilon`. If so many draws would not satisfy the rule, and the table has no
+            more rows than that, all its rows are weighed instead.
         n_intervals: intervals of equal width of a numeric feature, at least 2; 6 as in [1].
         categorical_features: columns with category codes: a mask of booleans, column numbers
             or names; None for no column.
-        two_sided: count errors in both directions, ln(2/delta) as printed in [1]. False takes
-            ln(1/delta), which reproduces its Table III. "madaboost" ignores it.
+        two_sided: count errors in both directions, with ln(2/delta) as printed in [1]. False
+            takes ln(1/delta), which reproduces Table III of [1]. "madaboost" ignores it.
         random_state: seed for the draws.
 
     Attributes:
@@ -151,7 +153,8 @@ def categorical_mask(features: ArrayLike | None, names: tuple[str, ...]) -> NDAr
     >>> categorical_mask(["b"], ("a", "b")).tolist(), categorical_mask([0], ("a", "b")).tolist()
     ([False, True], [True, False])
     """
-    given = np.asarray([] if features is None else features)
+    # By its values: an array of objects may be a mask too.
+    given = np.asarray([] if features is None else np.asarray(features).tolist())
     if given.ndim != 1:
         raise ValueError(
             "`categorical_features` must be a list of columns, by numbers or names, or a mask, "

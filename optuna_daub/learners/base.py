@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.base import ClassifierMixin
+from sklearn.base import is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 from sklearn.utils.validation import check_is_fitted
@@ -69,6 +70,17 @@ def check_count(name: str, value: object, least: int) -> None:
         )
     if value > MAX_COUNT:  # type: ignore[operator]
         raise ValueError(f"`{name}` must be at most {MAX_COUNT:,}, but got {brief(value)}.")
+
+
+def check_classifier(estimator: Any) -> None:
+    """Raise a ValueError if `estimator` says that it is a regressor.
+
+    A class of the user's own may not say what it is.
+    """
+    if hasattr(estimator, "__sklearn_tags__") and is_regressor(estimator):
+        raise ValueError(
+            f"`estimator` must be a classifier, but got {brief(estimator)}, a regressor."
+        )
 
 
 class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]

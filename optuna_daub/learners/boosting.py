@@ -4,7 +4,6 @@ Several classes are boosted one against the rest: in every round each class has 
 and its own hypothesis. Two classes are one such problem. Symbols: D the weights of the examples,
 gamma the edge sum_i D_i y_i h(x_i), alpha = atanh(gamma) the weight of a vote.
 
-
 [1] Y. Huang, B. Powers, L. Reyzin, "Training-Time Optimization of a Budgeted Booster",
     IJCAI 2015. https://www.ijcai.org/Abstract/15/504
 [2] C. Domingo, O. Watanabe, "MadaBoost: A Modification of AdaBoost", COLT 2000.

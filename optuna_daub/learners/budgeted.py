@@ -20,7 +20,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
-from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
@@ -30,6 +29,7 @@ from optuna_daub.core.checks import named
 from optuna_daub.core.checks import number
 from optuna_daub.learners.base import BoostingClassifier
 from optuna_daub.learners.base import TrainingSet
+from optuna_daub.learners.base import check_classifier
 from optuna_daub.learners.base import run
 from optuna_daub.learners.boosting import MAX_EDGE
 from optuna_daub.learners.boosting import Choice
@@ -160,11 +160,7 @@ class PurchasingClassifier(BoostingClassifier):
                 "`estimator` must take `sample_weight` in its fit method, but got "
                 f"{brief(self.estimator)}."
             )
-        # A class of the user's own may not say what it is.
-        if hasattr(self.estimator, "__sklearn_tags__") and is_regressor(self.estimator):
-            raise ValueError(
-                f"`estimator` must be a classifier, but got {brief(self.estimator)}, a regressor."
-            )
+        check_classifier(self.estimator)
         return fit_candidates(
             self.estimator,
             data.X,
@@ -204,12 +200,13 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
         n_estimators: largest number of rounds, at least 1; 50 as in scikit-learn's AdaBoost.
         trade_off: quantity that a round maximises: "none", the edge ([1] Alg. 1); "greedy",
             progress per cost ([1] Eq. 1); "smoothed", progress per average cost of a round so far
-            ([1] Eq. 2), which the authors take except for small budgets.
+            ([1] Eq. 2), which [1] takes unless the budget is small.
         tau: weight of the cost so far in "smoothed", in (0, 1]; 1 is [1] Eq. (2) as printed,
             and near 0 it becomes "greedy".
-        estimator: classifier that takes `sample_weight`; None for decision stumps. The features
-            it uses are read from the fitted tree, coefficients or importances. With a trade-off
-            or `affordable_only` it is also fitted on each feature alone, as alternatives.
+        estimator: classifier that takes `sample_weight`, which has mean 1; None for decision
+            stumps. The features it uses are read from the fitted tree, coefficients or
+            importances. With a trade-off or `affordable_only` it is also fitted on each feature
+            alone, as alternatives.
         affordable_only: choose among hypotheses that can still be paid. False stops at the first
             choice that cannot be paid, as [1] does.
         random_state: seed for `estimator`; stumps need none.

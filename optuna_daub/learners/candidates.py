@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import text_of
 from optuna_daub.learners.boosting import Hypothesis
 from optuna_daub.learners.stumps import Bins
 from optuna_daub.learners.stumps import Features
@@ -65,7 +67,7 @@ class StumpCandidates:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A classifier fitted on the labels -1 and +1 of some columns."""
+    """A classifier fitted on some columns and the classes 0 (votes -1) and 1 (votes +1)."""
 
     estimator: Any
     columns: tuple[int, ...] | None
@@ -76,7 +78,7 @@ class Fitted:
     def vote(self, X: Features) -> NDArray[np.float64]:
         """Return -1 or +1 for each row of X, shape (n_samples,)."""
         own = X if self.columns is None else X[:, self.columns]
-        return np.asarray(self.estimator.predict(own), dtype=np.float64)
+        return np.where(np.ravel(self.estimator.predict(own)) > 0, 1.0, -1.0)
 
 
 class FittedCandidates:
@@ -132,7 +134,17 @@ def fit_candidates(
         for name in sorted(model.get_params()):  # those of its own estimators too
             if name == "random_state" or name.endswith("__random_state"):
                 model.set_params(**{name: random_state.randint(np.iinfo(np.int32).max)})
-        model.fit(own, labels.astype(int), sample_weight=weights)
+        try:
+            # Regularization is meant for weights of mean 1: with a sum of 1 it would rule.
+            classes = (labels > 0.0).astype(int)
+            model.fit(own, classes, sample_weight=len(weights) * weights)
+        except ValueError as error:
+            if columns is None:
+                raise
+            raise ValueError(
+                f"`estimator` must fit each feature alone, to be compared by cost, but with one "
+                f"{brief(estimator)} says: {text_of(error)}"
+            ) from error
         used = used_features(model, own.shape[1])
         return Fitted(model, columns, used if columns is None else tuple(columns[i] for i in used))
 

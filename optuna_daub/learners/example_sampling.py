@@ -44,8 +44,9 @@ FIRST_BLOCK = 64
 hypothesis with an example, one byte each."""
 
 GUIDE = 2**12
-"""Number of parts of a running sum. Most lie in one row of a small table, so a draw in them needs
-no search. Without it 200 rounds on 75 rows take half as long again."""
+"""Number of equal parts of [0, 1] for which the drawn row is looked up in advance. In a small
+table most parts lie within one row, and their draws need no search. Without the guide, 200 rounds
+on 75 rows take half as long again."""
 
 LEAST_ACCEPTANCE = 0.001
 """Share of accepted candidates below which a round ends without a result: the vote is right on

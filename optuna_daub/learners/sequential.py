@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
-from sklearn.utils import check_consistent_length
 from sklearn.utils import column_or_1d
+from sklearn.utils import indexable
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.limits import Limits
 from optuna_daub.learners.adaptive import EXPONENTS
+from optuna_daub.learners.base import check_classifier
 from optuna_daub.learners.stopping import SizeRule
 from optuna_daub.learners.stopping import StoppingRule
 from optuna_daub.learners.stopping import absolute_error_size
@@ -80,8 +81,6 @@ class SequentialScorer:
     def __post_init__(self) -> None:
         if not isinstance(self.rule, str) or self.rule not in EXPONENTS:
             raise ValueError(f"`rule` must be one of {[*EXPONENTS]}, but got {brief(self.rule)}.")
-        if self.batch_size < 1:
-            raise ValueError(f"`batch_size` must be at least 1, but got {self.batch_size}.")
         self._stopping_rule()
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
@@ -95,10 +94,16 @@ class SequentialScorer:
             estimator: fitted, with `predict`.
             X: validation examples, at least one; they are taken in a random order.
             y: their labels, shape (n_samples,) or (n_samples, 1).
+
+        Raises:
+            ValueError: if there is no example, or the estimator is a regressor.
         """
-        check_consistent_length(X, y)
+        check_classifier(estimator)
+        X, y = indexable(X, y)
         rule = self._stopping_rule()
         labels = column_or_1d(y)
+        if len(labels) == 0:
+            raise ValueError("`X` must have at least one validation example, but has none.")
         order = np.random.default_rng(self.seed).permutation(len(labels))
         right = 0
         seen = 0
@@ -199,7 +204,8 @@ def sequential_score(
             needs more examples, or of "hoeffding", which needs the same number at any accuracy.
 
     Raises:
-        ValueError: if a parameter is out of its range, or `estimator` is given without X and y.
+        ValueError: if a parameter is out of its range, `estimator` is a regressor or given without
+            X and y, or X has no rows.
     """
     scorer = SequentialScorer(epsilon, delta, rule)
     if estimator is None:

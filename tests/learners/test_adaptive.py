@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from optuna_daub.core.intervals import chernoff
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
@@ -427,6 +428,9 @@ def test_categories_can_be_named() -> None:
     assert (stump.feature, stump.upper, stump.sign) == (0, 4.0, 1)
     by_mask = AdaptiveSamplingBoostClassifier(categorical_features=[True, False], **params)
     assert by_mask.fit(frame, y).estimators_ == [stump]
+    for objects in ([True, False], [0], ["code"]):
+        by_objects = clone(by_mask).set_params(categorical_features=np.array(objects, object))
+        assert by_objects.fit(frame, y).estimators_ == [stump]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import AdaBoostClassifier
+from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
@@ -344,6 +346,33 @@ def test_estimator_must_be_a_classifier(kind: Any) -> None:
     X, y = noisy(50, 3, seed=0)
     with pytest.raises(ValueError, match=r"must be a classifier, but got DecisionTreeRegressor"):
         kind(estimator=DecisionTreeRegressor()).fit(X, y)
+
+
+@pytest.mark.parametrize("trade_off", ["none", "smoothed"])
+def test_an_estimator_that_wants_classes_from_0_upwards(trade_off: Any) -> None:
+    xgboost = pytest.importorskip("xgboost")
+    X, y = noisy(200, 3, seed=0, n_classes=3)
+    kind = xgboost.XGBClassifier(n_estimators=2, max_depth=2, n_jobs=1)
+    model = BudgetedAdaBoostClassifier(n_estimators=4, trade_off=trade_off, estimator=kind)
+    assert model.fit(X, y).score(X, y) > 0.6
+
+
+@pytest.mark.parametrize("estimator", [SVC(), LogisticRegression(C=0.1)])
+@pytest.mark.parametrize("weight", [1.0, 1e-6])
+def test_a_first_round_is_the_estimator_itself(estimator: Any, weight: float) -> None:
+    """Regularized as much as alone, whatever the size of the weights."""
+    X, y = noisy(200, 3, seed=0)
+    model = configured("plain", estimator=estimator, n_estimators=1)
+    (first,) = model.fit(X, y, sample_weight=np.full(200, weight)).estimators_
+    alone = clone(estimator).fit(X, y, sample_weight=np.ones(200)).predict(X)
+    np.testing.assert_array_equal(first.vote(X) > 0, alone == 1)
+
+
+def test_an_estimator_that_cannot_fit_one_feature_is_named() -> None:
+    X, y = noisy(50, 3, seed=0)
+    two = BaggingClassifier(max_features=2)
+    with pytest.raises(ValueError, match=r"must fit each feature alone.*BaggingClassifier.*max_f"):
+        SpeedBoostClassifier(estimator=two).fit(X, y)
 
 
 def test_messages_use_the_names_of_a_data_frame() -> None:

@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsRegressor
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
@@ -56,7 +57,7 @@ def massart_by_definition(n: int, p: float, epsilon: float, delta: float) -> boo
 @given(
     accuracy=st.floats(0.0, 1.0),
     epsilon=st.floats(0.03, 0.3),
-    batch_size=st.integers(1, 400),
+    batch_size=st.integers(0, 400),
     seed=st.integers(0, 1000),
 )
 def test_estimate_equals_predictions_one_by_one(
@@ -164,10 +165,10 @@ def test_scorer_is_a_value_that_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(scorer)) == scorer
 
 
-@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.coo_matrix])
 def test_sparse_rows_can_be_scored(container: Callable[[Any], Any]) -> None:
     X, y = noisy(2000, 3, seed=5)
-    model = KNeighborsClassifier(algorithm="brute").fit(container(X[:500]), y[:500])
+    model = KNeighborsClassifier(algorithm="brute").fit(sparse.csr_matrix(X[:500]), y[:500])
     scorer = sequential_score(epsilon=0.05, delta=0.05)
     assert scorer(model, container(X[500:]), y[500:]) == scorer(model, X[500:], y[500:])
 
@@ -215,9 +216,13 @@ def test_bad_parameters_are_refused(params: dict[str, Any], message: str) -> Non
         sequential_score(**{"epsilon": 0.1, "delta": 0.1, **params})
 
 
-def test_batches_hold_examples() -> None:
-    with pytest.raises(ValueError, match="`batch_size` must be at least 1, but got 0"):
-        SequentialScorer(0.1, 0.1, batch_size=0)
+def test_a_regressor_and_no_rows_have_no_accuracy() -> None:
+    X, y = noisy(100, 3, seed=5)
+    scorer = sequential_score(epsilon=0.05, delta=0.05)
+    with pytest.raises(ValueError, match="must be a classifier, but got KNeighborsRegressor"):
+        scorer(KNeighborsRegressor().fit(X, y), X, y)
+    with pytest.raises(ValueError, match="`X` must have at least one validation example"):
+        scorer(KNeighborsClassifier().fit(X, y), X[:0], y[:0])
 
 
 def test_an_estimator_comes_with_data() -> None:

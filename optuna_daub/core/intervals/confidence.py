@@ -37,9 +37,9 @@ from optuna_daub.core.intervals.interval import Interval
 
 
 HalfWidth: TypeAlias = Callable[[ArrayLike, ArrayLike, float], NDArray[np.float64]]
-"""Function (n, mean, tail) -> half width of an inequality: the expected value of `n` values in
-[0, 1] is farther from their mean on one side with probability at most `tail`. It is `half_width`
-of `hoeffding`, `massart`, `chernoff`, `clopper_pearson` or `empirical_bernstein`."""
+"""Function (n, mean, tail) -> half width of an inequality: with probability at most `tail` the
+expected value exceeds the mean of `n` values in [0, 1] by more, and likewise below. It is
+`half_width` of `hoeffding`, `massart`, `chernoff`, `clopper_pearson` or `empirical_bernstein`."""
 
 HALVINGS = 40
 """Bisection steps of `sample_above`, which rounds upwards by at most 2^-40."""
