@@ -13,6 +13,9 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution
+from optuna.distributions import FloatDistribution
+from optuna.distributions import IntDistribution
 from optuna.samplers import RandomSampler
 from optuna.trial import FixedTrial
 from sklearn.base import is_classifier
@@ -205,6 +208,9 @@ def test_a_space_is_one_of_the_search_of_scikit_learn() -> None:
         ({"n_rows": None}, "`n_rows` must be a whole number, but got None"),
         ({"task": ["classification"]}, r"`task` must be .* but got \['classification'\]"),
         ({"task": "x" * 10**6}, "`task` must be .* but got 'xxx"),
+        ({"jobs": 0}, "`jobs` must be at least 1, or -1 for all cores, but got 0"),
+        ({"seed": -1}, r"`seed` must be from 0 to 2\^32 - 1, but got -1"),
+        ({"seed": 2**32}, r"`seed` must be from 0 to 2\^32 - 1, but got 4294967296"),
         ({"jobs": "all"}, "`jobs` must be a whole number, but got 'all'"),
         ({"seed": "today"}, "`seed` must be a whole number, but got 'today'"),
         ({"trial": 100}, "`trial` must be the trial that Optuna gives .* but got 100"),
@@ -214,6 +220,36 @@ def test_wrong_arguments_are_named(arguments: dict[str, object], match: str) -> 
     with pytest.raises(ValueError, match=match) as raised:
         spaces.tabular(**{"trial": asked(), "n_rows": 100, **arguments})  # type: ignore[arg-type]
     assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("model", CategoricalDistribution(["linear", "svm"])),
+        ("model", IntDistribution(1, 3)),
+        ("weights", CategoricalDistribution([None, "balanced"])),
+        ("neighbours", IntDistribution(1, 9)),
+        ("neighbours", FloatDistribution(1, 9, log=True)),
+        ("neighbours", CategoricalDistribution([1, 3])),
+    ],
+)
+def test_a_name_that_the_trial_has_for_something_else_is_refused(name: str, own: Any) -> None:
+    trial = optuna.create_study(sampler=RandomSampler(seed=0)).ask({name: own})
+    with pytest.raises(ValueError, match=f"`trial` has the parameter '{name}' of another kind"):
+        spaces.tabular(trial, 1000, among=["neighbours"])
+
+
+def test_a_narrower_range_of_the_same_kind_is_kept() -> None:
+    own = {
+        "model": CategoricalDistribution(["neighbours"]),
+        "neighbours": IntDistribution(7, 8, log=True),
+        "weights": CategoricalDistribution(["distance"]),
+    }
+    for seed in range(5):
+        trial = optuna.create_study(sampler=RandomSampler(seed=seed)).ask(own)
+        found = spaces.tabular(trial, 100_000).steps[-1][1]
+        assert (found.n_neighbors in (7, 8), found.weights) == (True, "distance")
+        assert trial.distributions == own
 
 
 @pytest.mark.parametrize("space", [spaces.linear, spaces.neighbours])

@@ -123,7 +123,7 @@ def tabular(
 
     Raises:
         ImportError: if the package of the chosen kind is not installed.
-        ValueError: if `among` is empty or has an unknown name.
+        ValueError: if `among` is empty or has an unknown name, or as for `lightgbm`.
 
     >>> import optuna
     >>> study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -132,7 +132,7 @@ def tabular(
     'RandomForestClassifier'
     """
     ask = Ask(trial, n_rows, task, jobs, seed)
-    name = ask.word("model", _among(n_rows, among))
+    name = ask.word("model", _among(n_rows, among), others=SPACES)
     return SPACES[name](trial, n_rows, task=task, jobs=jobs, seed=seed, categories=categories)
 
 

@@ -43,7 +43,8 @@ def lightgbm(
 
     Raises:
         ImportError: if LightGBM is not installed, with the line that installs it.
-        ValueError: if an argument is none that is described here.
+        ValueError: if an argument breaks its rule, or the trial has a parameter of one of these
+            names with another kind of range.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()

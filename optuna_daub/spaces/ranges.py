@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import Literal
+from typing import TypeVar
 
+from optuna.distributions import BaseDistribution
 from optuna.distributions import CategoricalDistribution
 from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
@@ -16,6 +19,8 @@ from optuna_daub.core.checks import whole_number
 
 
 Task = Literal["classification", "regression"]
+
+Range = TypeVar("Range", bound=BaseDistribution)
 
 MAX_TREES = 2048
 """Largest number of boosted trees; FLAML (https://github.com/microsoft/FLAML) allows 32,768."""
@@ -67,31 +72,37 @@ class Ask:
                 f"{brief(trial)}."
             )
         check(n_rows, task)
-        whole_number("jobs", jobs)
-        whole_number("seed", seed)
+        if whole_number("jobs", jobs) == 0:
+            raise ValueError("`jobs` must be at least 1, or -1 for all cores, but got 0.")
+        if not 0 <= whole_number("seed", seed) < 2**32:
+            raise ValueError(f"`seed` must be from 0 to 2^32 - 1, but got {brief(seed)}.")
         self._trial, self._known, self._n_rows = trial, trial.distributions, n_rows
         self.has_classes = task == "classification"
 
     def whole(self, name: str, low: int, high: int) -> int:
         """Return a whole number, suggested on a log scale."""
-        match self._known.get(name):
-            case IntDistribution() as range_:
-                low, high = range_.low, range_.high
-        return self._trial.suggest_int(name, low, high, log=True)
+        range_ = self._range(name, IntDistribution(low, high, log=True))
+        return self._trial.suggest_int(name, range_.low, range_.high, log=True)
 
     def real(self, name: str, low: float, high: float) -> float:
         """Return a number, drawn by its logarithm."""
-        match self._known.get(name):
-            case FloatDistribution() as range_:
-                low, high = range_.low, range_.high
-        return self._trial.suggest_float(name, low, high, log=True)
+        range_ = self._range(name, FloatDistribution(low, high, log=True))
+        return self._trial.suggest_float(name, range_.low, range_.high, log=True)
 
-    def word(self, name: str, words: Sequence[str]) -> str:
-        """Return one of some words."""
-        match self._known.get(name):
-            case CategoricalDistribution() as range_:
-                words = [str(choice) for choice in range_.choices]
-        return str(self._trial.suggest_categorical(name, [*words]))
+    def word(self, name: str, words: Sequence[str], others: Iterable[str] = ()) -> str:
+        """Return one of some words; `others` are those that it may be at other numbers of rows."""
+        space = CategoricalDistribution([*words])
+        range_ = self._range(name, space)
+        if not {*words, *others}.issuperset(range_.choices):
+            raise _taken(name, range_, space)
+        return str(self._trial.suggest_categorical(name, range_.choices))
+
+    def _range(self, name: str, space: Range) -> Range:
+        """Return the range that the trial has for a parameter already, else that of the space."""
+        known = self._known.get(name, space)
+        if type(known) is not type(space) or getattr(known, "log", 0) != getattr(space, "log", 0):
+            raise _taken(name, known, space)
+        return known
 
     def boosted(self, seed: int) -> dict[str, Any]:
         """Return the parameters that LightGBM and XGBoost share."""
@@ -114,3 +125,11 @@ class Ask:
             "max_features": self.real("features", 0.1, 1.0),
             "random_state": seed,
         }
+
+
+def _taken(name: str, known: BaseDistribution, space: BaseDistribution) -> ValueError:
+    """Return the error for a parameter that the trial has with another kind of range."""
+    return ValueError(
+        f"`trial` has the parameter {brief(name)} of another kind already: {known}, where the "
+        f"space has {space}. Give your parameter another name."
+    )
