@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +14,11 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree import DecisionTreeRegressor
 
+from optuna_daub.tabular.table import as_numbers
 from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import said_lost
+from optuna_daub.tabular.table import unit_of
 from optuna_daub.tabular.target import Target
 
 
@@ -27,6 +32,9 @@ LEAK_COLUMNS = 50
 LEAK_SHARE = 0.98
 """Smallest share of a constant guess's error that a leak removes."""
 
+_TOTAL = re.compile(r"\s*(?:(?:grand )?totals?|sum|summe|gesamt|insgesamt)\s*:?\s*", re.IGNORECASE)
+"""Names of a row of totals."""
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -36,11 +44,35 @@ class Columns:
     """Columns worth learning from, in which text that is numbers was read as such."""
     notes: tuple[str, ...]
     """Notes for the user, one sentence each."""
+    units: Mapping[str, str]
+    """Units of the numbers that were read from text, by column."""
 
     @property
     def used(self) -> tuple[str, ...]:
         """Names of the columns worth learning from."""
         return (*self.frame.columns,)
+
+
+def said_total(frame: Any) -> str:
+    """Return a note if the last row of a table is called "Total" and has a sum, else "".
+
+    >>> import pandas as pd
+    >>> said_total(pd.DataFrame({"town": ["Ulm", "Bonn", "Total"], "flats": [3, 4, 7]}))
+    'The last row is the total of the others (`town`, `flats`): take it out of the table.'
+    """
+    above = frame.iloc[:-1]
+    for name in frame.columns:
+        last = frame[name].iloc[-1]
+        if not isinstance(last, str) or not _TOTAL.fullmatch(last) or (above[name] == last).any():
+            continue
+        for other in frame.columns:
+            *amounts, total = as_numbers(frame[other])
+            if total and math.isclose(np.nansum(amounts), total, rel_tol=1e-6):
+                both = f"`{name}`, `{other}`"
+                return (
+                    f"The last row is the total of the others ({both}): take it out of the table."
+                )
+    return ""
 
 
 def checked_columns(frame: Any, target: Target) -> Columns:
@@ -65,9 +97,10 @@ def checked_columns(frame: Any, target: Target) -> Columns:
     Left out: `id`, which numbers the rows.
     Left out: `euros`, which has one value only.
     """
-    said = []
+    said, units = [], {}
     for name in frame.columns:
         if found := numbers_among(frame[name]):
+            units[name] = unit_of(frame[name])
             frame = frame.assign(**{name: found[0]})
             said += [f"`{name}` {said_lost(found[1], len(frame))}."] if len(found[1]) else []
     lost = {name: reason for name in frame.columns if (reason := _lost(frame[name], name))}
@@ -77,7 +110,7 @@ def checked_columns(frame: Any, target: Target) -> Columns:
     notes = said + [f"Left out: {_listed(names)}, which {r}." for r, names in by_reason.items()]
     frame = frame[[name for name in frame.columns if name not in lost]]
     notes += _giving_away(frame, target)
-    return Columns(frame, tuple(notes))
+    return Columns(frame, tuple(notes), units)
 
 
 def _lost(column: Any, name: str) -> str:

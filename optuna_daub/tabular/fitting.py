@@ -29,6 +29,7 @@ from optuna_daub.study import learning_curves
 from optuna_daub.study.agreement import sample_agreement
 from optuna_daub.study.storages import opened
 from optuna_daub.tabular.columns import checked_columns
+from optuna_daub.tabular.columns import said_total
 from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.metrics import check_measures_times
 from optuna_daub.tabular.metrics import checked_metric
@@ -233,9 +234,10 @@ def _prepared(
     given = read_table(table, header=header)
     frame = given.frame
     say(f"{len(frame):,} rows, {frame.shape[1]:,} columns.")
-    for note in given.notes:  # before an error that they may explain
+    notes = [*given.notes, *filter(None, [said_total(frame)])]
+    for note in notes:  # before an error that they may explain
         say(note)
-    goal = checked_target(frame, target, task)
+    goal = checked_target(frame, target, task, given.written)
     measure = checked_metric(metric, goal.task, len(goal.classes))
     check_measures_times(measure, goal.times)
     left_out = set()
@@ -251,12 +253,12 @@ def _prepared(
     found = [*goal.notes, *columns.notes]
     for note in found:
         say(note)
-    notes = [*given.notes, *found]
+    notes += found
     if not columns.used:
         raise TableError(
             f"A table must have a column to learn `{goal.name}` from, but none is left."
         )
-    preparation = Preparation(columns.used)
+    preparation = Preparation(columns.used, columns.units)
     with _working(jobs):
         if note := _slow_preparation(preparation, columns.frame, ends - time.monotonic()):
             say(note)

@@ -22,8 +22,8 @@ from optuna_daub.tabular.table import Header
 from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import Signs
 from optuna_daub.tabular.table import imported
-from optuna_daub.tabular.target import FEW_VALUES
 from optuna_daub.tabular.target import Times
+from optuna_daub.tabular.target_kinds import FEW_VALUES
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,10 +25,12 @@ from optuna_daub.tabular.table import is_text
 from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import real_words
 from optuna_daub.tabular.table import said_lost
+from optuna_daub.tabular.table import unit_of
+from optuna_daub.tabular.times import Forms
 from optuna_daub.tabular.times import are_durations
 from optuna_daub.tabular.times import as_dates
 from optuna_daub.tabular.times import as_durations
-from optuna_daub.tabular.times import date_formats
+from optuna_daub.tabular.times import date_forms
 
 
 class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,6 +43,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         columns: names of the columns to use; a table to transform must have them, in any order.
+        units: units of numbers that were in text, by column, such as "%" or "€"; None for those
+            in the table of `fit`. A number of another unit later becomes NaN.
 
     Attributes:
         categories_: positions of the columns of the matrix that hold codes.
@@ -58,8 +63,9 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (1,)
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str], units: Mapping[str, str] | None = None) -> None:
         self.columns = columns
+        self.units = units
 
     def fit(self, X: Any, y: Any = None) -> Preparation:
         """Learn the kinds and values of the columns."""
@@ -71,11 +77,13 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         del y, params
         used = self._used(X)
         self.kinds_ = {name: _kind(used[name]) for name in self.columns}
-        self.formats_: dict[str, tuple[str, ...]] = {}
+        self.units_ = self._units(used)
+        self.forms_: dict[str, Forms] = {}
         self.notes_: list[str] = []
         for name in [n for n, kind in self.kinds_.items() if kind == "words"]:
-            if is_text(used[name]) and (formats := date_formats(used[name])):
-                self.kinds_[name], self.formats_[name] = "dates", formats
+            if is_text(used[name]) and (forms := date_forms(used[name])):
+                self.kinds_[name], self.forms_[name] = "dates", forms
+                self.notes_ += [f"`{name}` {forms.note}."] if forms.note else []
         # skrub takes some 10 ms for each column, so columns of numbers bypass it.
         self.plain_ = [n for n, kind in self.kinds_.items() if kind in ("numbers", "durations")]
         self.other_ = [name for name in self.columns if name not in {*self.plain_}]
@@ -91,7 +99,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.vectorizer_ = imported("skrub").TableVectorizer(low_cardinality=codes)
         others = self._others(used)
-        for name in self.formats_:
+        for name in self.forms_:
             self._note_lost(used[name], others[name].isna().to_numpy(dtype=bool))
         prepared = self.vectorizer_.fit_transform(others)
         of_words = {*self.vectorizer_.kind_to_columns_.get("low_cardinality", ())}
@@ -125,6 +133,12 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             _warn_of_new(used[name], new.to_numpy(dtype=bool))
         return np.hstack([plain, _as_matrix(prepared)])
 
+    def _units(self, used: Any) -> dict[str, str]:
+        """Return the units of the columns of numbers."""
+        numbers = [name for name, kind in self.kinds_.items() if kind == "numbers"]
+        given = self.units or {}
+        return {name: given[name] if name in given else unit_of(used[name]) for name in numbers}
+
     def _plain(self, used: Any, *, learn: bool = False) -> NDArray[np.float32]:
         """Return the columns of numbers, less their centres. One after the other, to save memory.
 
@@ -134,22 +148,31 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         matrix = np.empty((len(used), len(self.plain_)), np.float32)
         for at, name in enumerate(self.plain_):
-            values = _READ[self.kinds_[name]](used[name]).to_numpy(np.float64)
+            values = self._read(used[name], learn=learn).to_numpy(np.float64)
             if learn:
                 self.n_infinite_ += int(np.isinf(_rounded(values)).sum())
                 self.centres_.append(_centre(values))
                 if self.kinds_[name] == "durations":
                     self._note_lost(used[name], np.isnan(values))
             else:
-                _warn_of_lost(used[name], np.isnan(values), self.kinds_[name])
+                unit = self.units_.get(name)
+                kind = self.kinds_[name] + (f" in {unit}" if unit else "")
+                _warn_of_lost(used[name], np.isnan(values), kind)
             matrix[:, at] = _rounded(values - self.centres_[at])
         matrix[np.isinf(matrix)] = np.nan
         return matrix
 
+    def _read(self, column: Any, *, learn: bool) -> Any:
+        """Return a column of numbers or durations as floats."""
+        if self.kinds_[column.name] == "durations":
+            return as_durations(column)
+        return as_numbers(column, None if learn else self.units_[column.name])
+
     def _others(self, used: Any) -> Any:
         """Return the columns for skrub."""
-        read = {name: _READ[self.kinds_[name]](used[name]) for name in self.other_}
-        read |= {name: as_dates(used[name], formats) for name, formats in self.formats_.items()}
+        read = {name: as_dates(used[name], forms) for name, forms in self.forms_.items()}
+        rest = [name for name in self.other_ if name not in read]
+        read |= {name: _READ[self.kinds_[name]](used[name]) for name in rest}
         return used[self.other_].assign(**read)
 
     def _note_lost(self, column: Any, is_lost: NDArray[np.bool_]) -> None:
@@ -171,7 +194,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _kind(column: Any) -> str:
-    """Return how a column is read, a key of `_READ`."""
+    """Return how a column is read: "numbers", "durations" or a key of `_READ`."""
     pandas = imported("pandas")
     types = pandas.api.types
     if isinstance(column.dtype, pandas.CategoricalDtype):
@@ -188,6 +211,7 @@ def _kind(column: Any) -> str:
         return "words"
     inferred = types.infer_dtype(column, skipna=True)
     spans = {"timedelta": "durations", "time": "durations", "period": "dates"}
+    spans |= {"datetime": "dates"}  # in several time zones
     return spans.get(inferred, "others")
 
 
@@ -225,20 +249,18 @@ def _as_categories(column: Any) -> Any:
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
-    "numbers": as_numbers,
-    "durations": as_durations,
     "dates": as_dates,
     "categories": _as_categories,
     "words": _as_words,
     "others": lambda column: column,
 }
-"""Functions that read a column, by what it was in `fit`."""
+"""Functions that read a column for skrub, by what it was in `fit`."""
 
 
 def _warn_of_lost(column: Any, is_lost: NDArray[np.bool_], kind: str) -> None:
     """Warn of cells that became missing."""
     lost = column[is_lost & column.notna().to_numpy(dtype=bool)]
-    if len(lost := real_words(lost)):
+    if len(lost) and len(lost := real_words(lost)):
         warnings.warn(
             f"`{column.name}` was a column of {kind} in `fit`, but now {len(lost):,} of "
             f"{len(column):,} cells are none, such as {brief(lost.tolist()[0])}: taken for "

@@ -8,7 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field
 from decimal import Decimal
 from importlib import import_module
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Literal
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optuna_daub.core.checks import brief
 
@@ -35,9 +38,12 @@ class Signs(NamedTuple):
 
 
 NO_SIGNS = Signs("", "")
+PLAIN = Signs(".", ",")
+"""Signs of a program's numbers."""
 
 MONEY = "$€£¥₹₽₩₺₴₫₪฿"
-"""Signs of money, which may stand before a number or after it. A sign of per cent stands after."""
+"""Signs of money, which may stand before a number or after it, as codes such as EUR may. A sign of
+per cent, or a unit such as kg, stands after."""
 
 BLANKS = " \t\u00a0\u202f"
 """Blanks around numbers."""
@@ -47,6 +53,13 @@ GROUPING = BLANKS + "'\u2019"
 
 MINUS = "\u2212"
 """Minus sign of typesetters."""
+
+UNIT = r"[A-Za-zµμΩ°]+(?:/[A-Za-z]+)?[²³]?"
+"""Pattern of a unit after a number."""
+
+_BEFORE = rf"(?:[{MONEY}]|[A-Z]{{3}})"
+_PREFIX = rf"(?:[-+{MINUS}]?[{BLANKS}]*{_BEFORE}?|{_BEFORE}[{BLANKS}]*[-+{MINUS}])"
+_TELEPHONE = rf"\s*\d{{3}}(?:[{BLANKS}]\d{{3}}){{2,}}\s*"
 
 NEARLY_ALL = 0.9
 """Smallest share of numbers among the words of a column of numbers. The other words count as
@@ -71,6 +84,8 @@ class Table:
     notes: tuple[str, ...] = ()
     """Notes for the user, one sentence each."""
     signs: Signs = NO_SIGNS
+    written: Mapping[str, Any] = field(default_factory=dict)
+    """Columns as in the file, by name, where reading has rewritten their numbers."""
 
 
 @dataclass(frozen=True)
@@ -118,65 +133,150 @@ def is_text(column: Any) -> bool:
     return len(known) > 0 and bool(imported("pandas").api.types.is_string_dtype(known))
 
 
-def plain_numbers(words: Any, signs: Signs) -> tuple[Any, Any]:
+def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple[Any, Any]:
     """Return words with numbers as Python writes them, and which of them are numbers.
 
-    Signs of money and per cent are left out of the numbers, and so are those between thousands.
-    Words with another such sign than most numbers have are none. Numbers with per cent and those
-    without are not mixed: the rarer ones are none.
+    Signs of money, per cent and units come last; those between thousands are left out. Amounts in
+    brackets are negative.
+
+    Args:
+        words: column of text.
+        signs: signs in its numbers.
+        are_known: whether the column is one of numbers. If not, units other than money and per
+            cent must be the same in all numbers, some must be without brackets, and some must be
+            no telephone numbers such as 555 123 456.
 
     >>> import pandas as pd
-    >>> plain_numbers(pd.Series(["1.234,5 €", "-", "7 000"]), Signs(",", "."))[0].to_list()
-    ['1234.5', '-', '7000']
+    >>> words = pd.Series(["1.234,5 €", "-", "(7 000)"])
+    >>> plain_numbers(words, Signs(",", "."))[0].to_list()
+    ['1234.5€', '-', '-7000']
     """
     decimal, thousands = re.escape(signs.decimal or "."), re.escape(signs.thousands)
     groups = rf"[1-9]\d{{0,2}}(?:[{thousands}{GROUPING}]\d{{3}})+"
     digits = rf"(?:(?:{groups}|\d+)(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
-    before = rf"(?:[-+{MINUS}]?[{BLANKS}]*[{MONEY}]?|[{MONEY}][{BLANKS}]*[-+{MINUS}])"
-    number = rf"{before}[{BLANKS}]*{digits}[{BLANKS}]*[{MONEY}%]?"
-    is_number = words.str.fullmatch(rf"[{BLANKS}]*{number}[{BLANKS}]*", na=False).astype(bool)
-    has = {
-        sign: is_number & words.str.contains(sign, regex=False, na=False) for sign in MONEY + "%"
-    }
-    most = max(has, key=lambda sign: has[sign].sum())
-    for sign in {*has} - {most}:  # another currency, say: not the same amounts
-        is_number &= ~has[sign]
-    if (shares := is_number & has["%"]).any():  # 0.05 is not 0.05 %
-        is_number = shares if 2 * shares.sum() > is_number.sum() else is_number & ~shares
-    bare = words[is_number].str.replace(rf"[{thousands}{GROUPING}{MONEY}%]", "", regex=True)
-    bare = bare.str.replace(MINUS, "-", regex=False)
+    number = (
+        rf"[{BLANKS}]*(?P<open>\(?)(?P<before>{_PREFIX})[{BLANKS}]*(?P<digits>{digits})"
+        rf"[{BLANKS}]*(?P<after>(?:[{MONEY}%]|{UNIT})?)(?P<close>\)?)[{BLANKS}]*"
+    )
+    matches = re.sub(r"\(\?P<\w+>", "(?:", number)
+    is_number = words.str.fullmatch(matches, na=False).astype(bool)
+    if not is_number.any():
+        return words, is_number
+    parts = words[is_number].str.extract(f"^{number}$")
+    before = parts["before"].str.replace(rf"[-+{MINUS}{BLANKS}]", "", regex=True)
+    in_brackets = parts["open"] == "("
+    is_fine = (in_brackets == (parts["close"] == ")")) & ((before == "") | (parts["after"] == ""))
+    unit = before + parts["after"]
+    if not are_known:
+        has_unit = unit.str.contains("[^\\W\\d]", regex=True).astype(bool)
+        is_fine &= ~has_unit | (unit[is_fine].nunique() == 1)
+        are_telephones = words[is_number].str.fullmatch(_TELEPHONE).all()
+        is_fine &= not (in_brackets[is_fine].all() or are_telephones)
+    is_number[is_number] = is_fine
+    bare = parts["digits"].str.replace(rf"[{thousands}{GROUPING}]", "", regex=True)
     if signs.decimal not in ("", "."):
         bare = bare.str.replace(signs.decimal, ".", regex=False)
+    is_negative = in_brackets ^ parts["before"].str.contains(f"[-{MINUS}]", regex=True)
+    minus = is_negative.map({True: "-", False: ""}).astype(bare.dtype)
     plain = words.copy()
-    plain[is_number] = bare
+    plain[is_number] = (minus + bare + unit)[is_fine]
     return plain, is_number
 
 
-def as_numbers(column: Any) -> Any:
+def unit_of(column: Any) -> str:
+    """Return the unit of most numbers in a column of text; "" if they have none.
+
+    Numbers without a sign are of the same unit as those with a sign of money, but 0.05 is not
+    0.05 %.
+
+    >>> import pandas as pd
+    >>> [
+    ...     unit_of(pd.Series(words))
+    ...     for words in (["€5", "$3", "€2", "7"], ["5 %"], ["0.05", "5 %"])
+    ... ]
+    ['€', '%', '']
+    """
+    pandas = imported("pandas")
+    if not (pandas.api.types.is_object_dtype(column.dtype) or is_text(column)):
+        return ""
+    known = column.dropna()
+    words = Counter(cell for cell in known if isinstance(cell, str))
+    plain, is_number = plain_numbers(pandas.Series([*words], dtype=str), PLAIN)
+    rows = np.array([*words.values()], np.int64)[is_number]
+    return _commonest(_split(plain[is_number])[1], rows, len(known) - words.total())
+
+
+def _commonest(units: Iterable[str], rows: Iterable[int], n_bare: int = 0) -> str:
+    """Return the unit of most numbers.
+
+    Args:
+        units: unit of each number in text, "" without one.
+        rows: number of rows that have each of them.
+        n_bare: number of rows of other numbers, which have no unit.
+    """
+    counts: Counter[str] = Counter()
+    for unit, n in zip(units, rows, strict=True):
+        counts[unit] += n
+    shares = counts.pop("%", 0)
+    n_bare += counts.pop("", 0)
+    unit, count = counts.most_common(1)[0] if counts else ("", 0)
+    return "%" if shares > n_bare + count else unit
+
+
+def _split(plain: Any) -> tuple[Any, Any]:
+    """Return the digits and the units of plain numbers."""
+    parts = plain.str.extract(r"^([-\d.]*(?:[eE][-+]?\d+)?)(.*)$")
+    return parts[0], parts[1]
+
+
+def as_numbers(column: Any, unit: str | None = None) -> Any:
     """Return a column of any type as floats. Cells that are no numbers become NaN.
+
+    Args:
+        column: cells of any type.
+        unit: unit of its numbers, None for that of most of them. Numbers of another unit become
+            NaN. Numbers without a sign are of any unit but per cent.
 
     >>> import pandas as pd
     >>> as_numbers(pd.Series(["$1,250.50", "2", "unknown", None])).to_list()
     [1250.5, 2.0, nan, nan]
+    >>> as_numbers(pd.Series(["$1", "€3"]), "€").to_list()
+    [nan, 3.0]
     """
     pandas = imported("pandas")
     types = pandas.api.types
     if isinstance(column.dtype, pandas.CategoricalDtype):
-        of_categories = as_numbers(column.cat.categories.to_series())
+        of_categories = as_numbers(column.cat.categories.to_series(), unit)
         floats = np.append(of_categories, np.nan)[column.cat.codes]  # -1 if missing
     elif types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype):
         floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        floats = np.full(len(column), np.nan) if unit == "%" else floats
     elif is_text(column):
         places, words = pandas.factorize(column)
-        plain, is_number = plain_numbers(pandas.Series(words), Signs(".", ","))
-        known = np.where(is_number, plain.to_numpy(dtype=object), np.nan).astype(np.float64)
-        floats = np.append(known, np.nan)[places]  # missing cells have the place -1
+        rows = np.bincount(places[places >= 0])
+        amounts = _amounts(pandas.Series(words), rows, unit)
+        floats = np.append(amounts, np.nan)[places]  # missing cells have the place -1
     else:
-        floats = np.array([*map(_as_float, column)], np.float64)
+        unit = unit_of(column) if unit is None else unit
         is_word = np.array([isinstance(cell, str) for cell in column], bool)
+        floats = np.array([*map(_as_float, column)], np.float64)
+        floats[:] = np.nan if unit == "%" else floats
         if is_word.any():
-            floats[is_word] = as_numbers(pandas.Series([*column[is_word]])).to_numpy()
+            floats[is_word] = as_numbers(pandas.Series([*column[is_word]]), unit).to_numpy()
     return pandas.Series(floats, column.index, name=column.name)
+
+
+def _amounts(words: Any, rows: NDArray[np.int64], unit: str | None) -> NDArray[np.float64]:
+    """Return different words, in so many rows each, as numbers of a unit. Others become NaN."""
+    plain, is_number = plain_numbers(words, PLAIN, are_known=unit is not None)
+    digits, units = _split(plain)
+    # A column without a sign in `fit` may have any later, but per cent.
+    allowed = unit or _commonest(units[is_number], rows[is_number])
+    if unit is not None and allowed == "%" != unit:
+        allowed = unit
+    is_of_unit = (units == allowed) | ((units == "") & (allowed != "%"))
+    digits = digits.to_numpy(dtype=object, na_value=None)
+    return np.where(is_number & is_of_unit, digits, np.nan).astype(np.float64)
 
 
 def _as_float(value: Any) -> float:
@@ -190,7 +290,7 @@ def _as_float(value: Any) -> float:
 
 
 def numbers_among(column: Any) -> tuple[Any, Any] | None:
-    """Return a column of words as numbers, and its words that are none.
+    """Return a column of words as numbers in the unit of most, and its words that are none.
 
     Return None for a column of another type, if fewer than nearly all of the words are numbers,
     or if there are codes such as 007 among other words.

@@ -7,8 +7,7 @@ dates and durations again.
 from __future__ import annotations
 
 import difflib
-import numbers
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from typing import Literal
@@ -25,13 +24,10 @@ from optuna_daub.tabular.table import as_numbers
 from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import listed_words
 from optuna_daub.tabular.table import numbers_among
-from optuna_daub.tabular.table import real_words
 from optuna_daub.tabular.table import said_lost
+from optuna_daub.tabular.target_kinds import FEW_VALUES
+from optuna_daub.tabular.target_kinds import kind_of
 
-
-FEW_VALUES = 20
-"""Largest number of different whole numbers that count as classes, as in
-`TrainingSizeObjective`."""
 
 MIN_ROWS = 20
 """Smallest number of rows with a known target: enough for three training sizes and some to
@@ -40,9 +36,6 @@ score."""
 MOST_DAYS = 50_000_000.0
 """Largest number of days between the first date and a predicted one: `datetime64` in microseconds
 ends after twice as many."""
-
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
-"""Text of an ISO date, which means the same day everywhere."""
 
 _HELD: dict[Task | None, str] = {"classification": "classes", "regression": "amounts"}
 """Words for the values of a target, by task."""
@@ -93,12 +86,24 @@ class Target:
     """Dates or durations that the amounts stand for; None if they are numbers."""
 
 
-def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = None) -> Target:
+def checked_target(
+    frame: Any,
+    name: Any,
+    task: Task | Literal["auto"] | None = None,
+    written: Mapping[str, Any] | None = None,
+) -> Target:
     """Return the target column as classes or amounts, by `task` or by its values.
 
     Text, categories and booleans are classes. Whole numbers are classes if there are at most 20
     different ones. All other numbers are amounts, and so are dates and durations. Text is dates
     if there are more than 20 different ones, all such as 2020-01-31.
+
+    Args:
+        frame: table with the target.
+        name: name of its column.
+        task: "classification" or "regression"; None or "auto" to guess.
+        written: columns as in a text file, by name, whose numbers reading has rewritten. Such a
+            target may be amounts, and its classes are as in the file.
 
     Raises:
         TableError: if there is no such column, or its values cannot be predicted.
@@ -108,18 +113,14 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
     >>> print(checked_target(rings, "rings").notes[0])
     `rings` has 28 different whole numbers: taken for amounts (task="classification" for classes).
     """
-    pandas = imported("pandas")
     given = _checked_task(task)
     name = _column(frame, name)
     column = frame[name]
     kept = column.notna().to_numpy(dtype=bool, copy=True)
     if not kept.any():
         raise TableError(f"`target` must have values, but `{name}` is empty in every row.")
-    kind, known = _kind(column[kept], name, pandas)
-    words: list[str] = []
-    is_category = isinstance(column.dtype, pandas.CategoricalDtype)
-    if kind == "text" and (given == "regression" or not is_category):
-        kind, known, words = _numbers_or_words(known, name, given)
+    as_written = (written or {}).get(name)
+    kind, known, words = _read(column[kept], name, given, as_written)
     if kind in ("numbers", "yes or no", "dates"):
         finite = _are_finite(known, kind)
         kept[np.flatnonzero(kept)[~finite]] = False
@@ -141,10 +142,34 @@ def checked_target(frame: Any, name: Any, task: Task | Literal["auto"] | None = 
     if n_lost := len(column) - int(kept.sum()):
         notes.append(f"{_rows(n_lost)} without a value of `{name}` left out.")
     if (given or guessed) == "classification":
+        kind, known = _as_written(kind, known, as_written)
         return _of_classes(known, name, kept, notes, kind)
     _check_rows(len(known), name)
     values, times = _amounts(known, kind)
     return Target(name, "regression", values, np.array([]), kept, tuple(notes), times)
+
+
+def _read(
+    column: Any, name: str, given: Task | None, as_written: Any
+) -> tuple[str, Any, list[str]]:
+    """Return the kind of known values, the values, and notes on words among them."""
+    pandas = imported("pandas")
+    words: list[str] = []
+    kind, known = kind_of(column, name, pandas)
+    is_category = isinstance(column.dtype, pandas.CategoricalDtype)
+    if kind == "text" and (given == "regression" or not is_category):
+        may_be_amounts = given is not None or as_written is not None
+        kind, known, words = _numbers_or_words(known, name, given, may_be_amounts=may_be_amounts)
+    if kind == "text" or given == "classification":
+        kind, known = _as_written(kind, known, as_written)
+    return kind, known, words
+
+
+def _as_written(kind: str, known: Any, as_written: Any) -> tuple[str, Any]:
+    """Return the kind of classes, and the classes as in their file if reading has changed them."""
+    if as_written is None:
+        return kind, known
+    return "text", as_written.loc[known.index].astype(object)
 
 
 def _are_finite(known: Any, kind: str) -> NDArray[np.bool_]:
@@ -154,17 +179,19 @@ def _are_finite(known: Any, kind: str) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(known.to_numpy(dtype=np.float64)))
 
 
-def _numbers_or_words(known: Any, name: str, given: Task | None) -> tuple[str, Any, list[str]]:
+def _numbers_or_words(
+    known: Any, name: str, given: Task | None, *, may_be_amounts: bool
+) -> tuple[str, Any, list[str]]:
     """Return the kind of text, its values, and notes on them.
 
     Text is amounts if nearly all of it is numbers, and these are amounts or were asked for. Other
-    words count as missing then.
+    words count as missing then. If all of it is numbers, `may_be_amounts` decides.
 
     Raises:
         TableError: if amounts were asked for and too many words are no numbers.
     """
     found = numbers_among(known) if given != "classification" else None
-    if found and (given or len(found[1])):
+    if found and (may_be_amounts or len(found[1])):
         numbers, others = found
         if given or _guess(numbers.dropna(), name, "numbers")[0] == "regression":
             said = [f"`{name}` {said_lost(others, len(known))}."] if len(others) else []
@@ -292,100 +319,6 @@ def _column(frame: Any, name: Any) -> str:
     raise TableError(
         f"`target` must be a column of the table, but got {brief(name)}.{hint} There are: {some}."
     )
-
-
-def _kind(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
-    """Return the kind of values and the converted values.
-
-    Kinds are "text", "yes or no", "numbers", "dates" (without a time zone) and "durations".
-
-    Raises:
-        TableError: if they are none of these.
-    """
-    types = pandas.api.types
-    if isinstance(known.dtype, pandas.CategoricalDtype):
-        return "text", known.astype(known.cat.categories.dtype)
-    if types.is_bool_dtype(known.dtype):
-        return "yes or no", known.astype(bool)
-    if types.is_numeric_dtype(known.dtype) and not types.is_complex_dtype(known.dtype):
-        return "numbers", pandas.Series(known.to_numpy(dtype=None), index=known.index)
-    if isinstance(known.dtype, pandas.PeriodDtype):
-        return "dates", known.dt.to_timestamp()
-    if str(known.dtype).startswith(("datetime", "date", "timestamp")):
-        return "dates", _dates(known, name, pandas)
-    if types.is_timedelta64_dtype(known.dtype) or str(known.dtype).startswith("duration"):
-        return "durations", pandas.to_timedelta(known)
-    if types.is_object_dtype(known.dtype):
-        return _kind_of_objects(known, name, pandas)
-    if types.is_string_dtype(known.dtype):
-        return _kind_of_text(known, name, pandas)
-    raise TableError(
-        f"`target` must be classes or amounts, but `{name}` has values of type {known.dtype}."
-    )
-
-
-def _kind_of_objects(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
-    """Return the kind of values that are stored as objects, and the converted values."""
-    found = {_word(value) for value in known}
-    if found == {"bool"}:
-        return "yes or no", known.astype(bool)
-    if found <= {"number", "bool"}:
-        return "numbers", known.map(float)
-    if found == {"date"}:
-        return "dates", _dates(known, name, pandas)
-    if found == {"duration"}:
-        return "durations", pandas.to_timedelta(known)
-    if "text" in found and found <= {"text", "number", "bool"}:
-        return _kind_of_text(known, name, pandas)
-    raise TableError(
-        f"`target` must be classes or amounts, but `{name}` has values of "
-        f"{' and '.join(sorted({type(value).__name__ for value in known}))}."
-    )
-
-
-def _kind_of_text(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
-    """Return text, or dates if there are many and all are written year first.
-
-    Words for a missing cell among dates become missing.
-    """
-    text = pandas.Series([*map(str, known)], index=known.index, dtype=object)
-    real = real_words(text)
-    if real.nunique() > FEW_VALUES and all(map(_ISO_DATE.fullmatch, real)):
-        return "dates", _dates(real, name, pandas).reindex(text.index)
-    return "text", text
-
-
-def _dates(known: Any, name: str, pandas: Any) -> Any:
-    """Return dates without a time zone. Dates with one are converted to UTC.
-
-    Raises:
-        TableError: if one of them is not a date, or is too far away for a clock that counts
-            microseconds.
-    """
-    if pandas.api.types.is_object_dtype(known.dtype):
-        known = known.map(lambda date: getattr(date, "start_time", date))  # of a period
-    try:
-        zones = {getattr(date, "tzinfo", None) is None for date in known}
-        found = pandas.to_datetime(known, utc=False in zones, format="ISO8601")
-        found = found.dt.tz_localize(None) if found.dt.tz is None else found.dt.tz_convert(None)
-        return found.astype("datetime64[us]")
-    except (ValueError, TypeError, OverflowError) as error:
-        raise TableError(
-            f"`target` must be dates that a computer can count, but those of `{name}` are not: "
-            f"{str(error).splitlines()[0]}"
-        ) from error
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "bool"
-    if hasattr(value, "total_seconds") or isinstance(value, np.timedelta64):  # also a number
-        return "duration"
-    if isinstance(value, numbers.Number) or type(value).__name__ == "Decimal":
-        return "other" if isinstance(value, complex) else "number"
-    if isinstance(value, str):
-        return "text"
-    return "date" if hasattr(value, "year") else "other"
 
 
 def _check_rows(n: int, name: str) -> None:

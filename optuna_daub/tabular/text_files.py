@@ -27,6 +27,7 @@ from optuna_daub.tabular.table import MONEY
 from optuna_daub.tabular.table import NEARLY_ALL
 from optuna_daub.tabular.table import NO_NAMES
 from optuna_daub.tabular.table import NO_SIGNS
+from optuna_daub.tabular.table import UNIT
 from optuna_daub.tabular.table import Header
 from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import Signs
@@ -52,6 +53,10 @@ _GROUPS_BY = {
 """Patterns of numbers with a sign between thousands, by that sign."""
 _BETWEEN = re.compile(rf"(?<=\d)[{GROUPING}](?=\d{{3}}(?!\d))")
 """Pattern of a blank or an apostrophe between thousands."""
+_UNITS = re.compile(rf"^[A-Z]{{3}}(?=[{BLANKS}]*[-+\d])|(?<=\d)[{BLANKS}]*{UNIT}$")
+"""Pattern of a unit before a number or after it."""
+_NO_FLOAT = rf"^[-+]?0\d|(?:[{MONEY}%]|{UNIT})$"
+"""Pattern of codes such as 007, and of numbers with a unit."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +79,11 @@ def read_text(path: Path, header: Header, learnt: Learnt | None) -> Table:
     """Return the table in a text file; arguments and errors are those of `read_table`."""
     how = _looked_at(path, header, learnt)
     try:
-        frame = _parsed(path, how, how.encoding, learnt)
+        frame, written = _parsed(path, how, how.encoding, learnt)
         encoding = how.encoding
     except UnicodeDecodeError:
         encoding = "cp1252"
-        frame = _parsed(path, how, encoding, learnt)
+        frame, written = _parsed(path, how, encoding, learnt)
     notes = []
     if how.separator != "," or how.signs.decimal == ",":
         signs = " and decimal commas" if how.signs.decimal == "," else ""
@@ -88,7 +93,7 @@ def read_text(path: Path, header: Header, learnt: Learnt | None) -> Table:
     if not how.has_header:
         table = without_names(frame, header)
         frame, notes = table.frame, [*notes, *table.notes]
-    return Table(frame, tuple(notes), how.signs)
+    return Table(frame, tuple(notes), how.signs, written)
 
 
 def has_names(rows: Sequence[Sequence[str]], header: Header) -> bool:
@@ -107,8 +112,13 @@ def without_names(frame: Any, header: Header) -> Table:
     return Table(frame, (said,))
 
 
-def _parsed(path: Path, how: _Text, encoding: str, learnt: Learnt | None) -> Any:
-    """Return the data frame of a text file; columns without a header have numbers as names."""
+def _parsed(
+    path: Path, how: _Text, encoding: str, learnt: Learnt | None
+) -> tuple[Any, dict[str, Any]]:
+    """Return the data frame of a text file, and the columns as written that were rewritten.
+
+    Columns without a header have numbers as names.
+    """
     options = _options(how, encoding)
     keys, names = [*range(len(how.is_text))], _names(len(how.is_text))
     if how.has_header:
@@ -117,33 +127,39 @@ def _parsed(path: Path, how: _Text, encoding: str, learnt: Learnt | None) -> Any
     text |= {*learnt.text} if learnt else set()
     types = {key: str for key, name in zip(keys, names, strict=True) if name in text}
     frame = _read(path, keys, {*types} if learnt else set(), dtype=types, **options)
-    words = _rewritten(frame, [key for key in keys if key not in types], how.signs, learnt)
+    others = [key for key in keys if key not in types]
+    words, written = _rewritten(frame, others, how.signs, learnt)
     if learnt:
-        return frame
+        return frame, {}
     # A class may be called "None", so its column is read again.
     if kept := {key for key in (*words, *types) if frame[key].hasnans}:
         again = _read(path, keys, kept, dtype=types, **options)
         for key in kept:
             frame[key] = again[key]
-    return frame
+    return frame, {
+        name: written[key] for key, name in zip(keys, names, strict=True) if key in written
+    }
 
 
-def _rewritten(frame: Any, keys: list[Any], signs: Signs, learnt: Learnt | None) -> list[Any]:
-    """Write numbers among words as Python does, and return the other columns of text.
+def _rewritten(
+    frame: Any, keys: list[Any], signs: Signs, learnt: Learnt | None
+) -> tuple[list[Any], dict[Any, Any]]:
+    """Write numbers among words as Python does, units last.
 
-    A word among numbers leaves all of them as they are in the file.
+    Return the other columns of text, and those that were rewritten as in the file. A word among
+    numbers leaves all of them as they are in the file.
     """
-    words = []
+    words, written = [], {}
     for key in filter(lambda key: is_text(frame[key]), keys):
-        plain, is_number = plain_numbers(frame[key], signs)
+        plain, is_number = plain_numbers(frame[key], signs, are_known=learnt is not None)
         n_known = frame[key].notna().sum()
-        if is_number.sum() == n_known and not plain.str.match(r"[-+]?0\d").any():
-            frame[key] = plain.astype(float)  # with signs of money, say
-        elif learnt or is_number.sum() >= NEARLY_ALL * n_known:
-            frame[key] = plain
-        else:
+        if not learnt and is_number.sum() < NEARLY_ALL * n_known:
             words.append(key)
-    return words
+            continue
+        written[key], frame[key] = frame[key], plain
+        if is_number.sum() == n_known and not plain.str.contains(_NO_FLOAT).any():
+            frame[key] = plain.astype(float)
+    return words, written
 
 
 def _options(how: _Text, encoding: str) -> dict[str, Any]:
@@ -213,8 +229,11 @@ def _first_lines(path: Path) -> tuple[str, str, list[str]]:
 
 def _signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Signs:
     """Return the signs in the numbers among cells. Those known from another table are kept."""
+    plain = [_bare(cell) for cell in cells if not _UNITS.search(cell.strip(BLANKS))]
     cells = [*map(_bare, cells)]
-    decimal = _decimal(cells, separator, known.decimal)
+    # Words with units, such as 1.5 l in a name, count only if no plain number has a sign.
+    are_told = any({*cell} & {*",."} and _NUMBER.fullmatch(cell) for cell in plain)
+    decimal = _decimal(plain if are_told else cells, separator, known.decimal)
     thousands = known.thousands if known.decimal == decimal else ""
     sign = "." if decimal == "," else ","
     if any(sign in cell and _GROUPS_BY[sign].fullmatch(cell) for cell in cells):
@@ -223,8 +242,9 @@ def _signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Sig
 
 
 def _bare(cell: str) -> str:
-    """Return a number without signs of money, per cent, and blanks between thousands."""
-    return _BETWEEN.sub("", cell.strip(BLANKS + MONEY + "%"))
+    """Return a number without brackets, its unit, and blanks between thousands."""
+    cell = _UNITS.sub("", cell.strip(BLANKS + MONEY + "%()"))
+    return _BETWEEN.sub("", cell.strip(BLANKS + MONEY))
 
 
 def _decimal(cells: Sequence[str], separator: str, known: str) -> str:

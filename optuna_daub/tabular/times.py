@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import re
+import warnings
 from collections.abc import Iterator
-from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,35 +35,76 @@ _SPANS = (str, datetime.time, datetime.timedelta, np.timedelta64)
 """Types of cells that may hold a duration."""
 
 
-def date_formats(column: Any) -> tuple[str, ...]:
-    """Return the formats of the dates in a column of text; none if it holds something else.
+class Forms(NamedTuple):
+    """The forms of a column's dates in text."""
 
-    The first format reads most words, the next most of the others, and so on; all together read
-    nearly all words. If days and months cannot be told apart, months come first.
+    formats: tuple[str, ...]
+    """Formats. The first one reads most words, the next most of the others, and so on."""
+    first_year: int = 1969
+    """First of the hundred years that years of two digits mean."""
+    note: str = ""
+    """Note on the one of several meanings that was chosen; "" if there is one only."""
+
+
+def date_forms(column: Any) -> Forms | None:
+    """Return the forms of the dates in a column of text; None if it holds something else.
+
+    All formats together read nearly all words. If days and months cannot be told apart, days come
+    first between dots, else months. Years of two digits are in the hundred years around the
+    shortest time that has all of them, which is not wholly in the future.
 
     >>> import pandas as pd
-    >>> date_formats(pd.Series(["31.12.2020 08:15", "1.2.2021 23:59", None]))
+    >>> date_forms(pd.Series(["31.12.2020 08:15", "1.2.2021 23:59", None])).formats
     ('%d.%m.%Y %H:%M',)
-    >>> date_formats(pd.Series(["red", "2020-12-31"]))
-    ()
+    >>> date_forms(pd.Series(["31.12.45", "1.2.80", "30.4.03"])).note
+    'has years of two digits: taken for 1924 to 2023'
+    >>> date_forms(pd.Series(["red", "2020-12-31"]))
     """
     words = real_words(column.dropna().str.strip())
     words = words.sample(min(len(words), CHECKED), random_state=0)
     found: list[str] = []
+    notes: list[str] = []
     left = words
     while len(left):
         with quiet(hidden=UserWarning):  # pandas warns of each guess
             formats = {form for word in left.head(GUESSED) for form in _guesses(word)}
-        # Of equal ones the first is taken: %m comes before %d.
+        # Of equal ones the first is taken: %m comes before %d, but not between dots.
         # A day in the place of a month is no further format, but a word of another meaning.
         formats -= {_swapped(form) for form in found}
         unread = {form: left[_read(left, form).isna()] for form in sorted(formats, reverse=True)}
-        best = min(unread, key=lambda form: len(unread[form]), default="")
+        best = min(unread, key=lambda form: (len(unread[form]), "%m.%d." in form), default="")
         if not best or len(unread[best]) > NEARLY_ALL * len(left):
             break
         found.append(best)
+        swapped = unread.get(_swapped(best)) if _swapped(best) != best else None
+        if swapped is not None and len(swapped) == len(unread[best]):
+            first = "days" if best.startswith("%d") else "months"
+            notes.append(f"has dates such as {left.iloc[0]}: {first} are taken to come first")
         left = unread[best]
-    return tuple(found) if len(words) - len(left) >= NEARLY_ALL * len(words) else ()
+    if not found or len(words) - len(left) < NEARLY_ALL * len(words):
+        return None
+    return _with_century(Forms((*found,), note=" and ".join(notes)), words)
+
+
+def _with_century(forms: Forms, words: Any) -> Forms:
+    """Return forms with the hundred years of a column's years of two digits.
+
+    The longest time without a date is cut in the middle. So the years of birth 45 to 03, and the
+    years of payment 24 to 55, stay together.
+    """
+    if not any("%y" in form for form in forms.formats):
+        return forms
+    short = Forms(tuple(form for form in forms.formats if "%y" in form))
+    years = np.unique(read_dates(words, short).dt.year.dropna().to_numpy(np.int64) % 100)
+    gaps = np.diff(years, append=years[0] + 100)
+    now = datetime.date.today().year  # of equal gaps, the one that begins next in the future
+    longest = max(range(len(gaps)), key=lambda at: (gaps[at], -((years[at] - now) % 100)))
+    first = years[(longest + 1) % len(years)]
+    year = int(now - (now - first) % 100)
+    begin = year - int(gaps[longest]) // 2
+    said = f"has years of two digits: taken for {begin} to {begin + 99}"
+    note = " and ".join(filter(None, (forms.note, said)))
+    return forms._replace(first_year=begin, note=note)
 
 
 def _guesses(word: str) -> Iterator[str]:
@@ -87,19 +129,27 @@ def _swapped(form: str) -> str:
     return form.translate(str.maketrans("dm", "md"))
 
 
-def read_dates(column: Any, formats: Sequence[str]) -> Any:
+def read_dates(column: Any, forms: Forms) -> Any:
     """Return text as dates without a time zone, those with one in UTC. Other words are missing."""
     words = column.str.strip()
-    found = _read(words, formats[0])
-    for form in formats[1:]:
+    found = _read(words, forms.formats[0], forms.first_year)
+    for form in forms.formats[1:]:
         left = found.isna() & words.notna()
-        found = found.where(~left, _read(words[left], form).reindex(words.index))
+        rest = _read(words[left], form, forms.first_year)
+        found = found.where(~left, rest.reindex(words.index))
     return found.dt.tz_convert(None)
 
 
-def _read(words: Any, form: str) -> Any:
-    read = imported("pandas").to_datetime(words, format=form, errors="coerce", utc=True)
-    return read.dt.as_unit("us")
+def _read(words: Any, form: str, first_year: int = 1969) -> Any:
+    pandas = imported("pandas")
+    read = pandas.to_datetime(words, format=form, errors="coerce", utc=True).dt.as_unit("us")
+    if "%y" in form:
+        years = read.dt.year
+        centuries = (first_year + (years - first_year) % 100 - years) // 100
+        for n in centuries.dropna().unique():
+            moved = read + pandas.DateOffset(years=int(100 * n))
+            read = read.where(centuries != n, moved)
+    return read
 
 
 def are_durations(column: Any) -> bool:
@@ -143,19 +193,23 @@ def _said(cell: Any) -> str:
     return str(cell.replace(tzinfo=None) if isinstance(cell, datetime.time) else cell)
 
 
-def as_dates(column: Any, formats: Sequence[str] = ()) -> Any:
+def as_dates(column: Any, forms: Forms | None = None) -> Any:
     """Return a column as dates, or as text if it is of no known format.
 
-    Periods become their first days, as in their text.
+    Periods become their first days, as in their text. Dates with a time zone are in UTC, so the
+    same moment is the same in any zone, and in text.
 
     Args:
         column: cells of any type.
-        formats: formats of the dates in text; if there are none, they are found.
+        forms: forms of the dates in text; None to find them, with a UserWarning if they have
+            several meanings.
     """
     pandas = imported("pandas")
     types = pandas.api.types
     if types.infer_dtype(column, skipna=True) == "period":
         return pandas.Series(pandas.PeriodIndex(column), column.index).dt.to_timestamp()
+    if types.infer_dtype(column, skipna=True).startswith("datetime"):
+        return pandas.to_datetime(column, utc=True, errors="coerce").dt.tz_convert(None)
     if types.is_numeric_dtype(column.dtype) and column.notna().any():
         years = as_numbers(column)
         is_whole = (years % 1 == 0) & (years.abs() < 1e15)
@@ -164,8 +218,10 @@ def as_dates(column: Any, formats: Sequence[str] = ()) -> Any:
         # The text of a week has its last day too.
         column = column.str.replace(r"^(\d{4}-\d\d-\d\d)/\d{4}-\d\d-\d\d$", r"\1", regex=True)
         column = column.str.replace(r"^(\d{4})Q([1-4])$", _first_day, regex=True)
-        if formats := formats or date_formats(column):
-            return read_dates(column, formats)
+        if not forms and (forms := date_forms(column)) and forms.note:
+            warnings.warn(f"`{column.name}` {forms.note}.", UserWarning, stacklevel=2)
+        if forms:
+            return read_dates(column, forms)
     return column
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from optuna_daub.tabular.columns import checked_columns
+from optuna_daub.tabular.columns import said_total
 from optuna_daub.tabular.target import checked_target
 
 
@@ -124,3 +125,16 @@ def test_a_leak_of_large_numbers_is_named() -> None:
 def test_dates_after_a_word_are_no_names() -> None:
     days = [str(day.date()) for day in pandas.date_range("2020", periods=N)]
     assert looked_at(["NA", *days[1:]]).used == ("odd",)
+
+
+@pytest.mark.parametrize("word", ["Total", "SUMME:", "grand total"])
+def test_a_row_of_totals_is_named(word: str) -> None:
+    towns = [*"abcdefgh"]
+    prices = [f"${i}.25" for i in range(8)]
+    table = pandas.DataFrame({"town": [*towns, word], "price": [*prices, "$30.00"]})
+    assert said_total(table).startswith(
+        "The last row is the total of the others (`town`, `price`)"
+    )
+    assert said_total(table.head(8)) == ""
+    assert said_total(table.assign(price=[*prices, "$30.50"])) == ""
+    assert said_total(table.assign(town=[word, *towns[1:], word])) == ""

@@ -525,3 +525,26 @@ def test_a_real_table_ends_in_a_model_better_than_a_guess(
     assert model.found.failures == ()
     rows = json.loads(shared("data/META.json").read_text())[name]["rows"]
     assert len(model.predict(path)) == rows
+
+
+def test_a_file_is_read_in_the_units_and_labels_of_its_fit(tmp_path: Path) -> None:
+    shares = np.random.default_rng(0).integers(1, 90, 80)
+    lines = [f"{share},5 %;{'5,5 %' if share > 45 else '7,0 %'}" for share in shares]
+    (tmp_path / "t.csv").write_text("\n".join(["share;y", *lines]))
+    model, _ = told(tmp_path / "t.csv", "y", task="classification")
+    (tmp_path / "new.csv").write_text("share;x\n1,5 %;0\n88,5 %;0\n")
+    assert model.predict(tmp_path / "new.csv").tolist() == ["7,0 %", "5,5 %"]
+    (tmp_path / "new.csv").write_text("share;x\n0,015;0\n88,5 %;0\n")
+    with pytest.warns(
+        UserWarning, match=r"`share` was a column of numbers in % in `fit`, but now 1"
+    ):
+        model.predict(tmp_path / "new.csv")
+
+
+def test_a_row_of_totals_is_said() -> None:
+    frame = table()
+    frame.loc[N] = [frame.a.sum(), 0, 0, "Total", "yes"]
+    model, said = told(frame)
+    note = "The last row is the total of the others (`colour`, `a`): take it out of the table."
+    assert note in model.notes
+    assert note in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import warnings
 from decimal import Decimal
 from typing import Any
@@ -205,6 +206,107 @@ def test_few_words_among_numbers_are_missing_before_and_after() -> None:
     np.testing.assert_array_equal(later[:, 0], [np.nan, 1_001.25, 7])
 
 
+def learnt_and_later(cells: list[Any], later: list[Any]) -> tuple[Any, str, Any]:
+    """Return a column's numbers in `fit`, and the warning and numbers of a later one."""
+    preparation = Preparation(["q"])
+    before = preparation.fit_transform(pandas.DataFrame({"q": cells}))
+    joined = ""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        after = preparation.transform(pandas.DataFrame({"q": later}))
+        joined = " ".join(str(warning.message) for warning in seen)
+    return before[:, 0], joined, after[:, 0]
+
+
+@pytest.mark.parametrize("unit", ["{} %", "€{}", "{} kg", "EUR {}"])
+@pytest.mark.parametrize("other", ["{} %", "$ {}", "{} g", "USD {}"])
+def test_a_number_of_another_unit_than_in_fit_is_missing(unit: str, other: str) -> None:
+    cells = [unit.format(i) for i in range(40)]
+    before, said, after = learnt_and_later(cells, [other.format(5), unit.format(7)])
+    np.testing.assert_array_equal(before, np.arange(40))
+    if other == unit:
+        assert (said, *after) == ("", 5, 7)
+    else:
+        assert re.search(r"`q` was a column of numbers in \S+ in `fit`, but now 1 of 2", said)
+        np.testing.assert_array_equal(after, [np.nan, 7])
+
+
+@pytest.mark.parametrize(
+    ("cells", "later", "is_same"),
+    [
+        (["5 %", "7 %"], [5.0], False),
+        (["5 %", "7 %"], ["5"], False),
+        (["5 %", "7 %"], pandas.Categorical(["5"]), False),
+        ([0.05, 0.07], ["5 %"], False),
+        (["0.05", "0.07"], ["5 %"], False),
+        (["$4", "$7"], [5.0], True),
+        ([4.0, 7.0], ["€ 5"], True),
+        (["(4)", "7", "(2)"], ["(5)"], True),
+    ],
+)
+def test_a_number_without_a_sign_is_an_amount_but_no_share(
+    cells: list[Any], later: list[Any], is_same: bool
+) -> None:
+    _, said, after = learnt_and_later(cells * 10, later)
+    assert (said == "") == is_same
+    assert np.isnan(after[0]) != is_same
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["555 123 456", "555 765 432"],
+        ["5 kg", "500 g"],
+        ["(1)", "(2)"],
+        ["10 A", "12 B"],
+        ["5 kg", "7"],
+    ],
+)
+def test_what_may_be_no_number_stays_words(cells: list[str]) -> None:
+    preparation = Preparation(["q"]).fit(pandas.DataFrame({"q": cells * 10}))
+    assert preparation.kinds_ == {"q": "words"}
+
+
+@pytest.mark.parametrize(
+    ("years", "first"),
+    [
+        (range(1930, 2006), 1930),  # of birth, the old and the young
+        (range(1945, 1961), 1945),
+        (range(2015, 2056), 2015),  # of payment
+        (range(1970, 2021), 1970),
+    ],
+)
+def test_years_of_two_digits_stay_together(years: range, first: int) -> None:
+    days = pandas.Series(pandas.to_datetime([f"{year}-05-17" for year in years]))
+    preparation = Preparation(["d"])
+    table = pandas.DataFrame({"d": days.dt.strftime("%d.%m.%y")})
+    found = preparation.fit_transform(table)
+    np.testing.assert_array_equal(found[:, 0], [*years])
+    np.testing.assert_array_equal(preparation.transform(table.tail(1)), found[-1:])
+    assert "`d` has years of two digits: taken for" in preparation.notes_[0]
+
+
+def test_a_date_between_dots_has_its_day_first() -> None:
+    days = pandas.DataFrame({"d": pandas.date_range("2021-01-01", periods=60)})
+    for table in (days, days.assign(d=days["d"].dt.strftime("%d.%m.%Y"))):
+        preparation = Preparation(["d"]).fit(table)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = preparation.transform(pandas.DataFrame({"d": ["01.02.2021"]}))
+        assert found[0, :3].tolist() == [2021, 2, 1]
+
+
+@pytest.mark.parametrize(("sign", "first"), [(".", "days"), ("/", "months")])
+def test_days_and_months_that_look_alike_are_named(sign: str, first: str) -> None:
+    words = [f"0{1 + i % 9}{sign}0{1 + i % 7}{sign}2021" for i in range(40)]
+    preparation = Preparation(["d"]).fit(pandas.DataFrame({"d": words}))
+    (said,) = preparation.notes_
+    assert re.fullmatch(rf"`d` has dates such as 0\d.*: {first} are taken to come first\.", said)
+    dates = Preparation(["d"]).fit(pandas.DataFrame({"d": pandas.date_range("2021", periods=60)}))
+    with pytest.warns(UserWarning, match=f"`d` has dates .*: {first} are taken to come first"):
+        dates.transform(pandas.DataFrame({"d": [f"02{sign}03{sign}2021"]}))
+
+
 LARGE = {
     "minutes": 202401010000 + np.arange(N),
     "Julian dates": 2460310.5 + np.arange(N) / 1440,
@@ -282,7 +384,7 @@ def test_dates_in_text_are_dates_before_and_after(way: str) -> None:
     found = preparation.fit_transform(pandas.DataFrame({"d": text.replace(text[9], "unknown")}))
     np.testing.assert_array_equal(np.delete(found, 9, 0), np.delete(wanted, 9, 0))
     said = "`d` has dates, but 1 of 120 cells is none ('unknown'): taken for missing."
-    assert preparation.notes_ == [said]
+    assert preparation.notes_[-1] == said
     assert preparation.text_ == ("d",), "a file of a model must not read 01.02 as a number"
     with pytest.warns(UserWarning, match="1 of 2 cells are none, such as 'soon'"):
         later = preparation.transform(pandas.DataFrame({"d": ["soon", text[0]]}))
@@ -327,3 +429,22 @@ def test_words_that_are_nearly_dates_stay_words(codes: list[str]) -> None:
         pandas.DataFrame({"c": [f"{code}{' ' * i}" for i in range(20) for code in codes]})
     )
     assert preparation.kinds_ == {"c": "words"}
+
+
+@pytest.mark.parametrize("fitted", ["zone", "zones", "text"])
+def test_a_moment_is_the_same_in_any_zone_and_in_text(fitted: str) -> None:
+    berlin = pandas.Series(
+        pandas.date_range("2021-01-01", periods=N, freq="h", tz="Europe/Berlin")
+    )
+    tokyo = berlin.dt.tz_convert("Asia/Tokyo")
+    moments = {
+        "zone": berlin,
+        "zones": pandas.Series([*berlin[: N // 2], *tokyo[N // 2 :]], dtype=object),
+        "text": tokyo.map(str),
+    }
+    preparation = Preparation(["d"])
+    found = preparation.fit_transform(pandas.DataFrame({"d": moments[fitted]}))
+    assert found[0, :4].tolist() == [2020, 12, 31, 23]  # in UTC
+    for later in moments.values():
+        again = preparation.transform(pandas.DataFrame({"d": later.tail(3)}))
+        np.testing.assert_array_equal(again, found[-3:])

@@ -348,7 +348,7 @@ def test_quoted_decimal_commas_are_numbers(learnt: Learnt | None, tmp_path: Path
 def test_money_and_a_word_among_numbers_leave_numbers(tmp_path: Path) -> None:
     lines = [f"1.{i}4,5 €;x{i}" for i in range(10, 30)]
     columns = read("\n".join(["q;w", "k.A.;x", *lines]), tmp_path)
-    assert columns["q"][:3] == ["k.A.", "1104.5", "1114.5"]
+    assert columns["q"][:3] == ["k.A.", "1104.5€", "1114.5€"]
     assert columns["w"][1] == "x10"
 
 
@@ -397,7 +397,8 @@ def test_words_such_as_none_stay_in_files_of_any_form(text: str, tmp_path: Path)
 def test_numbers_with_signs_of_money_are_numbers(tmp_path: Path) -> None:
     path = tmp_path / "prices.csv"
     path.write_text("a,price\n" + "".join(f"{i},${i * 50}.5\n" for i in range(1, 40)))
-    assert read_table(path).frame["price"].tolist() == [i * 50 + 0.5 for i in range(1, 40)]
+    prices = as_numbers(read_table(path).frame["price"])
+    assert prices.tolist() == [i * 50 + 0.5 for i in range(1, 40)]
 
 
 @pytest.mark.parametrize(
@@ -408,19 +409,26 @@ def test_numbers_with_signs_of_money_are_numbers(tmp_path: Path) -> None:
         (".", ["1'234'567.5", "12\u2019000.25", "7.5"], [1234567.5, 12000.25, 7.5]),
         (",", ["1 234,5", "12\u00a0000,25 €", "7\u202f000"], [1234.5, 12000.25, 7000]),
         (".", ["\u22125.5", "$-3", "-$ 2", "$ -4"], [-5.5, -3, -2, -4]),
+        (".", ["(1,234.5)", "($3)", "2"], [-1234.5, -3, 2]),
+        (",", ["1.234,5 kg", "0,25 kg"], [1234.5, 0.25]),
+        (",", ["EUR 1.234,5", "EUR -0,25"], [1234.5, -0.25]),
     ],
 )
 def test_numbers_are_read_as_they_are_shown(
     decimal: str, cells: list[str], numbers: list[float], tmp_path: Path
 ) -> None:
     text = "a;b\n" + "".join(f"{cell};0{decimal}5\n" for cell in cells)
-    assert read(text, tmp_path) == {"a": numbers, "b": [0.5] * len(cells)}
-    learnt = Learnt(Signs(decimal, "," if decimal == "." else ""), [], ["a"])
-    assert read(text, tmp_path, learnt)["a"] == numbers
+    for learnt in (None, Learnt(Signs(decimal, "," if decimal == "." else ""), [], ["a"])):
+        found = read(text, tmp_path, learnt)
+        assert as_numbers(pandas.Series(found["a"])).tolist() == numbers
+        assert found["b"] == [0.5] * len(cells)
 
 
 def test_telephone_numbers_stay_words(tmp_path: Path) -> None:
-    assert read("a;b\n030 123;1\n040 456;2\n", tmp_path)["a"] == ["030 123", "040 456"]
+    for numbers in (["030 123", "040 456"], ["555 123 456", "555 765 432"]):
+        assert read(f"a;b\n{numbers[0]};1\n{numbers[1]};2\n", tmp_path)["a"] == numbers
+    learnt = Learnt(NO_SIGNS, [], ["a"])
+    assert read("a;b\n555 123 456;1\n", tmp_path, learnt)["a"] == [555123456]
 
 
 def test_another_currency_is_not_the_same_amount() -> None:
@@ -453,3 +461,14 @@ def test_other_sheets_are_named(tmp_path: Path) -> None:
     assert read_table(tmp_path / "t.xlsx").notes == (
         "Only the first of 2 sheets is read, 'Data'.",
     )
+
+
+def test_a_unit_stays_with_its_number(tmp_path: Path) -> None:
+    learnt = Learnt(Signs(",", "."), [], ["q"])
+    cells = read("q;x\n5,5 %;1\n0,055;2\n€ 1.000;3\n", tmp_path, learnt)["q"]
+    assert cells == ["5.5%", "0.055", "1000€"]
+
+
+def test_numbers_in_names_do_not_tell_the_decimal_sign(tmp_path: Path) -> None:
+    columns = read("price;what\n5,5;1.5 l\n6,25;2.0 kg\n", tmp_path)
+    assert columns == {"price": [5.5, 6.25], "what": ["1.5 l", "2.0 kg"]}

@@ -301,3 +301,28 @@ def test_a_target_below_a_title_is_found() -> None:
     table = pandas.DataFrame({"Sales": [None, "a", "1"], "Unnamed: 1": [None, "price", "2"]})
     with pytest.raises(TableError, match="Row 2 holds it: names must be in the first line"):
         checked_target(table, "price")
+
+
+LABELS = {"5,5 %": "5.5%", "1'000": 1000.0, "1.000 €": "1000€"}
+"""Labels in a file, and what reading makes of their numbers."""
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_classes_are_as_in_their_file(label: str) -> None:
+    column = [LABELS[label], None, LABELS[label]] * (N // 3)
+    written = pandas.Series([label, None, "3 %"] * (N // 3))
+    target = checked_target(frame(column), "y", "classification", {"y": written})
+    assert [*target.classes] == sorted([label, "3 %"])
+    assert repr(label) in target.notes[0]
+
+
+def test_amounts_with_a_sign_in_a_file_are_amounts() -> None:
+    column = [f"{i}.5€" for i in range(N)]
+    written = pandas.Series([f"{i},5 €" for i in range(N)])
+    target = checked_target(frame(column), "y", None, {"y": written})
+    np.testing.assert_array_equal(target.values, np.arange(N) + 0.5)
+
+
+def test_whole_numbers_beyond_floats_are_refused_in_a_sentence() -> None:
+    with pytest.raises(TableError, match="those of `y` are infinite"):
+        checked_target(frame([10**400 + i for i in range(N)]), "y")
