@@ -100,6 +100,8 @@ class LearningCurve(Remembers):
     them before the first training."""
     cause: Cause = ""
     """The kind of reason that `dropped` states: "failed" unless another is given."""
+    errors: int = 0
+    """Number of trainings that ended in an error, at least 0."""
     sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """Training sizes observed, increasing."""
     size: int = field(init=False, repr=False, compare=False)

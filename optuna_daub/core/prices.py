@@ -354,12 +354,17 @@ def _before_a_model(
     learners[is_allowed, -1] = known.learners[is_allowed, -1]
     if not is_allowed.any() and scored.any() and not len(candidates):
         return known  # the space has no further point
-    # New learners start small, and so do candidates until some learner is affordable.
-    learners[~scored, 0] = known.learners[~scored, 0]
     if not is_allowed.any():
+        if cost.min(initial=math.inf) > left:
+            # No training on all the data seems to be in time. Seconds may grow less with the data
+            # than believed, and only a larger size shows it.
+            is_look = (costs[: len(may_run), :-1] <= left) & scored[may_run, None]
+            learners[may_run, :-1] = np.where(is_look, known.learners[may_run, :-1], -math.inf)
         # Where nothing promises to be better, any point may start: there is no model yet.
         may_start = (new[:, 0] <= left) & (pool.runs_left != 0)
         candidates[:, 0] = np.where(may_start, np.maximum(known.candidates[:, 0], 0.0), -math.inf)
+    # New learners start small, and so do candidates until some learner is affordable.
+    learners[~scored, 0] = known.learners[~scored, 0]
     return Prices(learners, candidates, known.may_choose, False)
 
 

@@ -81,7 +81,8 @@ def merged(
 
     violated, failed = violation(constraints), reason_to_drop(failures, well)
     observations = [seen[size] for size in sorted(seen)]
-    curve = LearningCurve(learner, (), ruled_out, params, "ruled out").extended(*observations)
+    curve = LearningCurve(learner, (), ruled_out, params, "ruled out", len(failures))
+    curve = curve.extended(*observations)
     curve = curve.drop(violated, "infeasible") if violated else curve
     curve = curve.drop(failed, curve.cause or "failed") if failed else curve
     return Learner(

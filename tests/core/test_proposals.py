@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optuna_daub.core import Cost
 from optuna_daub.core import Extend
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
@@ -248,3 +249,25 @@ def test_a_dropped_learner_is_not_looked_around() -> None:
         for place, pool in enumerate((alive, alive.dropped(1, "failed"))):
             counts[place] += (np.abs(pool.once(candidates_of) - 0.1) < 0.01).sum()
     assert counts[1] < 0.8 * counts[0]
+
+
+@pytest.mark.parametrize("share", [0.8, 0.9])
+def test_a_search_finds_out_that_seconds_hardly_grow_with_the_data(share: float) -> None:
+    """At first no training on all the data seems to be in time, but each takes a minute."""
+    policy, rng, limit = ValuePerSecond(SIZES), np.random.default_rng(0), 600.0
+    pool = Pool(to_come=None, space=Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0)))))
+    pool = replace(pool, proposer=AroundBest(FULL, 0))
+    while pool.spent.seconds < limit:
+        pool = replace(pool, left=Cost(0, limit - pool.spent.seconds))
+        decision = policy.decide(pool)
+        if isinstance(decision, Propose):
+            new, (a, b) = len(pool.curves), rng.random(2).tolist()
+            pool = pool.with_newcomer(new, {"a": a, "b": b})
+            decision = policy.start(pool, new, decision.size)
+        if not isinstance(decision, Extend):
+            break
+        n, curve = decision.size, pool.curves[decision.learner]
+        seconds = 60.0 * (share + (1.0 - share) * n / FULL)
+        score = reached({**curve.parameters}, n)
+        pool = pool.observed(curve.learner, Observation(n, score, seconds=seconds))
+    assert any(curve.size == FULL for curve in pool.curves.values())

@@ -4,7 +4,8 @@ Scores are standardized by those of the study, so a positive affine change of al
 forecasts in the same way. Hyperparameters are fitted to the first 1, 2, 3, ... trainings of the
 study, each time 15 % more: workers that know the same agree on them.
 
-Learners are *lost* if they failed, collapsed or violate a constraint. To new points they count as
+Learners are *lost* if they failed, collapsed or violate a constraint; an error before the first
+score is enough, though such a learner may be tried again. To new points they count as
 trained on all the data, with a score that is the lower the more of their neighbours are lost.
 Otherwise points where learners fail would stay unknown, and nothing else would be proposed. They
 change no forecast of a learner, and their own forecasts follow from their scores alone.
@@ -43,6 +44,10 @@ MOST_LEARNERS = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So
 a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`). Half as
 many lost ones come to it."""
+MOST_SCORES = 2 * MOST_LEARNERS
+"""Largest number of scores in the process, whose cost is their cube: with 2,240 a fit takes 47
+seconds, with 320 one. Learners of other policies have a dozen scores, those of the default rule
+about one."""
 CHECKS = 10.0
 """Weight of the belief in the stated precision, as a number of scores. It changes how often the
 intervals of `benchmarks/fit/process.py` hold."""
@@ -180,7 +185,8 @@ def _facts(curve: LearningCurve) -> tuple[float, ...]:
     """
     seen, is_lost = curve.once(_trainings), curve.cause in ("failed", "collapsed", "infeasible")
     if not len(seen):
-        return 0.0, math.nan, math.inf, math.inf, 0.0, is_lost
+        # One that has only failed may be tried again, but there new points may fail too.
+        return 0.0, math.nan, math.inf, math.inf, 0.0, is_lost or curve.errors > 0
     return seen[-1, 0], seen[-1, 1], seen[0, 2], seen[-1, 2], len(seen), is_lost
 
 
@@ -240,16 +246,30 @@ def _seen(
 ) -> tuple[Seen, float, float]:
     """Return scores of some learners up to some training, their mean and standard deviation."""
     parts = [curves[i].once(_trainings) for i in curves.learners[places].tolist()]
+    parts = [part[(part[:, 2] <= until) & (part[:, 0] <= full)] for part in parts]
+    parts = _thinned(parts)
     learner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    size, score, order = np.concatenate(parts).T
-    kept = (order <= until) & (size <= full)
-    learner, doublings, score = learner[kept], np.log2(full / size[kept]), winsorized(score[kept])
+    size, score, _ = np.concatenate(parts).T
+    doublings, score = np.log2(full / size), winsorized(score)
     mean, reach = float(score.mean()), float(np.ptp(score)) or 1.0
     unit = reach * float(((score - mean) / reach).std())  # squares of tiny scores would be 0
     unit = unit if unit > 1e-12 * abs(mean) else 1.0
     rows = curves.once(rows_of, space)[places]
     seen = Seen(rows, space.is_word, learner, doublings, (score - mean) / unit, prior)
     return seen, mean, unit
+
+
+def _thinned(parts: list[Numbers]) -> list[Numbers]:
+    """Return at most `MOST_SCORES` trainings, if there are no more learners.
+
+    Learners with most of them lose some in between, none its last one.
+    """
+    counts = np.array([len(part) for part in parts])
+    most = int(counts.max(initial=1))
+    while most > 1 and np.minimum(counts, most).sum() > MOST_SCORES:
+        most -= 1
+    places = [np.linspace(len(part) - 1, 0, min(len(part), most)).round() for part in parts]
+    return [part[of.astype(int)[::-1]] for part, of in zip(parts, places, strict=True)]
 
 
 def _with_lost(process: Conditioned, rows: Rows) -> Conditioned:

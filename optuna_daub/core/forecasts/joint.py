@@ -132,36 +132,28 @@ class Joint(Forecaster):
         A learner trained on `size` examples or more has its last score as forecast, one without a
         score that of a new learner.
         """
-        study = pool.curves.once(_study, self.prior)
+        study = pool.curves.once(_scaled, self.prior)
         mean, variance = study.ahead(size)
         if not study.is_begun.all():
-            new = self.newcomer(pool, size)
-            mean = np.where(study.is_begun, mean, new.mean)
-            variance = np.where(study.is_begun, variance, np.square(new.scale))
+            middle, scale = study.newcomer(size)
+            mean = np.where(study.is_begun, mean, middle)
+            variance = np.where(study.is_begun, variance, np.square(scale))
 
         def draws(count: int, rng: np.random.Generator) -> Numbers:
             wide = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, (count, 1)))  # one for all learners
-            return mean + wide * study.errors(variance, size, count, rng)
+            return study.unit * (mean + wide * study.errors(variance, size, count, rng))
 
-        return Forecasts(pool.curves.learners, Student(mean, np.sqrt(variance)), draws)
+        found = Student(study.unit * mean, study.unit * np.sqrt(variance))
+        return Forecasts(pool.curves.learners, found, draws)
 
     def newcomer(self, pool: Pool, size: int) -> Student:
         """Return a forecast like those of recent learners after their first training.
 
         It is infinitely wide before any learner has a score.
         """
-        study = pool.curves.once(_study, self.prior)
-        recent = np.flatnonzero(study.is_begun)[-N_RECENT:]
-        if not len(recent):
-            return Student(0.0, math.inf)
-        mean, variance = (part[recent] for part in study.first_ahead(size))
-        middle, spread = float(mean.mean()), float(mean.std())
-        if len(recent) == N_RECENT:
-            # Scores have a ceiling but no floor, so very bad learners must not widen the upper
-            # end.
-            high, middle = np.quantile(mean, [0.9, 0.5]).tolist()
-            spread = min(spread, (high - middle) / UPPER_TENTH)
-        return Student(middle, math.sqrt(spread**2 + float(variance.mean())))
+        study = pool.curves.once(_scaled, self.prior)
+        middle, scale = study.newcomer(size)
+        return Student(study.unit * middle, study.unit * scale)
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
         """Return the expected change of each forecast at `size` by a score at `at`.
@@ -181,7 +173,7 @@ class Joint(Forecaster):
         >>> bool((scale > 0.0).all()), Joint().look(Pool(Curves(curves)), 500, 4000)[0].tolist()
         (True, [0.0, 0.0, 0.0])
         """
-        study = pool.curves.once(_study, self.prior)
+        study = pool.curves.once(_scaled, self.prior)
         way, rows = study.rows(at, study.size, study.q)
         whole, all_rows = study.rows(size, study.size, study.q)
         both = np.einsum("ij,jk,ik->i", rows, study.of_shared, all_rows)
@@ -190,14 +182,15 @@ class Joint(Forecaster):
         with np.errstate(divide="ignore", invalid="ignore"):
             changed = np.where(variance > 0.0, both / np.sqrt(variance), 0.0)
         _, candidates = super().look(pool, at, size)
-        return np.where(study.is_begun, changed, np.nan), candidates
+        return np.where(study.is_begun, study.unit * changed, np.nan), candidates
 
 
 class _Study(NamedTuple):
-    """Results of the regression on a study, in units of the score. Arrays are in the order of
-    ids."""
+    """Results of the regression on a study. Arrays are in the order of ids."""
 
     prior: Prior
+    unit: float
+    """Score that is 1 here."""
     first_size: float
     """Smallest size of the study."""
     is_begun: NDArray[np.bool_]
@@ -258,6 +251,19 @@ class _Study(NamedTuple):
         of_all = np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)
         return score + rows @ self.shared, of_all + way * variance
 
+    def newcomer(self, size: int) -> tuple[float, float]:
+        """Return location and scale of a new learner's score."""
+        recent = np.flatnonzero(self.is_begun)[-N_RECENT:]
+        if not len(recent):
+            return 0.0, math.inf
+        mean, variance = (part[recent] for part in self.first_ahead(size))
+        middle, spread = float(mean.mean()), float(mean.std())
+        if len(recent) == N_RECENT:
+            # Scores have a ceiling but no floor: very bad learners must not widen the upper end.
+            high, middle = np.quantile(mean, [0.9, 0.5]).tolist()
+            spread = min(spread, (high - middle) / UPPER_TENTH)
+        return middle, math.sqrt(spread**2 + float(variance.mean()))
+
 
 def _ways(prior: Prior, first: float, since: Numbers, to: Numbers) -> Numbers:
     """Return A within each doubling from the first size on. The last one includes all beyond."""
@@ -292,17 +298,27 @@ def _gaps(sizes: Numbers, scores: Numbers) -> Numbers:
     return gaps
 
 
-def _study(curves: Curves, prior: Prior) -> _Study:
-    """Return the results of the regression in the module's docstring."""
-    sizes, scores = np.split(curves.columns(_seen), 2, axis=1)
+def _scaled(curves: Curves, prior: Prior) -> _Study:
+    """Return the results of the regression, in a unit in which squares of scores are not 0."""
+    scores = curves.columns(_seen)[:, MAX_SEEN:]
+    seen = scores[np.isfinite(scores)]
+    # With the mean of both exponents, squares of diverged scores are not infinite either.
+    both = (seen, winsorized(seen)) if len(seen) else ()
+    exponent = sum(math.frexp(float(np.ptp(each)))[1] for each in both) // 4
+    return _study(curves, prior, 4.0**exponent)  # which changes no digit of a score or its root
+
+
+def _study(curves: Curves, prior: Prior, one: float = 1.0) -> _Study:
+    """Return the results of the regression in the module's docstring, in units of `one`."""
+    sizes, scores = np.split(curves.columns(_seen) / np.repeat([1.0, one], MAX_SEEN), 2, axis=1)
     is_begun = np.isfinite(sizes[:, 0])
     n, nothing = len(sizes), np.zeros(len(sizes))
     smallest = float(np.nanmin(sizes)) if is_begun.any() else 1.0
     held = winsorized(scores) if is_begun.any() else scores
     gaps = _gaps(sizes, held)
     unit = float(np.mean(np.sqrt(gaps[is_begun, 0])) ** 2) if is_begun.any() else 0.0
-    if unit == 0.0 and is_begun.any():  # first scores tie: take later differences as the unit
-        unit = float(np.nanmax(held) - np.nanmin(held))
+    if is_begun.any() and unit * LARGEST_SCORE < (reach := np.nanmax(held) - np.nanmin(held)):
+        unit = float(reach)  # first scores tie: take later differences as the unit
     with np.errstate(divide="ignore", invalid="ignore"):
         q = np.nan_to_num(unit * (gaps / unit) ** prior.power)
 
@@ -364,6 +380,7 @@ def _study(curves: Curves, prior: Prior) -> _Study:
     doubt = np.where(is_begun & (last > 0), doubt, 1.0)
     return _Study(
         prior=prior,
+        unit=one,
         first_size=smallest,
         is_begun=is_begun,
         size=np.where(is_begun, at, 1.0),

@@ -190,7 +190,8 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
         [terms.forecaster.look(pool, stop, full)[0][some] for stop, some in stops]
     )
     shown = np.minimum(shown, scale[who])
-    kept = np.sqrt(scale[who] ** 2 - shown**2)
+    # Both roots, since the squares of tiny scores are 0.
+    kept = np.sqrt(scale[who] - shown) * np.sqrt(scale[who] + shown)
     costs = expected_cost(pool, terms, tuple(stop for stop, _ in stops))
     way = np.concatenate([costs[some, i] for i, (_, some) in enumerate(stops)])
     now = later * way / to_full[who] + overhead

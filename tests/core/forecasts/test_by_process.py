@@ -22,6 +22,7 @@ from optuna_daub.core.forecasts import given_pool
 from optuna_daub.core.forecasts import hyperparameters
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.forecasts.given_pool import MOST_LEARNERS
+from optuna_daub.core.forecasts.given_pool import MOST_SCORES
 from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
@@ -154,6 +155,28 @@ def test_2000_learners_have_finite_forecasts_by_one_fit(monkeypatch: pytest.Monk
     assert n_learners[0] <= MOST_LEARNERS
 
 
+@pytest.mark.parametrize(("count", "n_kept"), [(20, 14), (40, 8), (MOST_LEARNERS, 2)])
+def test_learners_with_many_scores_take_part_with_fewer(
+    count: int, n_kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of a fit is the cube of the number of scores."""
+    curves = [
+        LearningCurve(i, tuple(Observation(n, i - 1000.0 / n) for n in range(1, 15)))
+        for i in range(count)
+    ]
+    taught: list[Seen] = []
+    fit = hyperparameters.fit
+    monkeypatch.setattr(given_pool, "fit", lambda seen: taught.append(seen) or fit(seen))
+    forecasts = Process(14).forecasts(Pool(Curves(curves)), 14)
+    (seen,) = taught
+    assert np.bincount(seen.learner).tolist() == [n_kept] * count
+    assert n_kept * count <= MOST_SCORES
+    sizes = (14 / 2.0**seen.doublings).round().reshape(count, n_kept)
+    assert (np.diff(sizes) > 0).all()
+    assert (sizes[:, [0, -1]] == [1, 14]).all()
+    assert forecasts[count - 1].mean == count - 1 - 1000.0 / 14
+
+
 def test_errors_of_similar_learners_are_similar() -> None:
     pool, places = Pool(to_come=None, space=SPACE), {0: 0.50, 1: 0.51, 2: 0.99}
     for learner, rate in places.items():
@@ -262,6 +285,17 @@ def test_where_learners_are_lost_new_ones_are_expected_to_be_bad(cause: Cause) -
     np.testing.assert_allclose(after[:, :12], before[:, :12], atol=1e-9)
     assert after[0, -2] < before[0, -2] - 0.01
     assert after[0, -2] < after[0, -1] - 0.02
+
+
+def test_one_error_says_as_much_of_new_learners_as_two() -> None:
+    """The learner may be tried again; otherwise the next points would be beside it."""
+    near = np.array([[1.0, 0.95]])
+    pool = replace(pool_of(12), proposer=Given(near))
+    once = pool.put(LearningCurve(12, parameters={"kind": "tree", "rate": 0.94}, errors=1))
+    twice = pool.put(once.curves[12].drop("MemoryError"))
+    before, after = everything(pool, FULL), everything(once, FULL)
+    assert after[0, -1] < before[0, -1]
+    np.testing.assert_allclose(after[:, -1], everything(twice, FULL)[:, -1], atol=1e-12)
 
 
 def test_a_learner_that_failed_before_it_had_parameters_says_nothing_of_any_point() -> None:

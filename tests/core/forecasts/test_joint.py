@@ -151,6 +151,24 @@ def test_affine_changes_of_scores_change_forecasts_alike(
         assert after.quantile(level) == pytest.approx(expected, rel=1e-6, abs=1e-6 * factor)
 
 
+@pytest.mark.parametrize("factor", [4.0**-450, 4.0**-270, 4.0**150])
+@given(pool=pools())
+def test_powers_of_four_change_no_digit_of_a_forecast(factor: float, pool: Pool) -> None:
+    """The squares of scores below 1e-162 are 0."""
+    changed = Pool(
+        Curves(
+            curve(i, {x.size: factor * x.score for x in c.observations})
+            for i, c in pool.curves.items()
+        )
+    )
+    before, after = Joint().forecasts(pool, FULL).all, Joint().forecasts(changed, FULL).all
+    assert np.all(after.quantile(0.95) == factor * before.quantile(0.95))
+    new, other = (Joint().newcomer(each, FULL) for each in (pool, changed))
+    assert float(other.quantile(0.95)) == factor * float(new.quantile(0.95))
+    shown, seen = (Joint().look(each, 1125, FULL)[0] for each in (pool, changed))
+    assert np.all(seen == factor * shown)
+
+
 @given(pool=pools(), seed=st.integers(0, 99))
 def test_the_order_of_learners_does_not_matter(pool: Pool, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(pool.curves))
@@ -210,6 +228,18 @@ def test_where_first_scores_tie_an_affine_change_changes_nothing() -> None:
         pool = Pool(Curves([*tied, LearningCurve(6, parameters={"trees": 9})]))
         forecast = Joint().forecasts(pool, FULL)[6]
         assert float(forecast.mean) == pytest.approx(0.6 + shift)
+
+
+@pytest.mark.parametrize("near", [0.0, 1e-155, 1e-70, 1e-30])
+@pytest.mark.parametrize("far", [{500: -1e99}, {500: 0.0, 750: 0.1}, {500: 0.0, 750: -1e99}])
+def test_forecasts_are_numbers_whatever_scores_range_over(
+    near: float, far: dict[int, float]
+) -> None:
+    """Squares of the differences of these scores, or their inverses, are no floats."""
+    own = [{500: near * i, 750: near * (i + 2)} for i in range(8)]
+    pool = Pool(Curves(curve(i, scores) for i, scores in enumerate([*own, far])))
+    assert np.isfinite(Joint().forecasts(pool, FULL).all.quantile(0.9)).all()
+    assert math.isfinite(float(Joint().newcomer(pool, FULL).quantile(0.9)))
 
 
 def test_scores_that_are_no_numbers_do_not_spread() -> None:

@@ -91,6 +91,17 @@ def test_affine_changes_of_scores_change_no_decision(seed, factor, shift):
     assert steps == others
 
 
+@pytest.mark.parametrize("factor", [4.0**-450, 4.0**-270])
+def test_tiny_scores_are_decided_on_as_others(factor):
+    known = made(3)
+    tiny = {i: {n: factor * s for n, s in own.items()} for i, own in known.items()}
+    steps, others = (
+        [(d.learner, getattr(d, "size", None)) for d in replayed(each, terms())]
+        for each in (known, tiny)
+    )
+    assert steps == others
+
+
 def test_without_a_price_all_are_trained_on_everything():
     known = made(3)
     decisions = replayed(known, terms(price=0.0))
