@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,13 +52,15 @@ class Trace:
 
 @contextmanager
 def traced() -> Iterator[Trace]:
-    """Trace what is called within."""
+    """Trace what is called within, without finalizers of other studies."""
     trace = Trace()
+    gc.disable()
     sys.setprofile(trace)
     try:
         yield trace
     finally:
         sys.setprofile(None)
+        gc.enable()
 
 
 def ways(pruner: optuna.pruners.BasePruner, **options: Any) -> tuple[list[Trace], list[Trace]]:

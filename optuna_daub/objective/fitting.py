@@ -79,7 +79,7 @@ def fit_arguments(
     wants_estimator = not accepts(fit_params, 2)
     try:
         arguments = fit_params(training, validation, *([estimator] if wants_estimator else []))
-    except (AttributeError, TypeError) as error:
+    except Exception as error:
         if validation is not None:
             raise
         raise SetupError(

@@ -23,6 +23,7 @@ from optuna_daub.objective.fingerprint import check_fingerprint
 from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.fingerprint import read_fingerprint
+from optuna_daub.objective.fitting import last_step
 from optuna_daub.objective.scoring import own_limits
 from optuna_daub.objective.scoring import task_of
 from optuna_daub.objective.training import Training
@@ -30,6 +31,7 @@ from optuna_daub.study import AllocationPruner
 from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import host
 from optuna_daub.study.limits import write_limits
+from optuna_daub.study.records import read_run
 from optuna_daub.study.setup_errors import SetupError
 
 
@@ -45,6 +47,7 @@ class StudyChecks:
         self._training, self._division = training, training.division
         self._scoring, self._weighted = training.scoring, training.weighted
         self._made_of = _of_tables(training.division)
+        self._asked = set[type]()  # kinds of estimators of which it is known whether they refit
         self._has_warned = False  # of a score for which the promise of intervals does not hold
         # Studies whose fingerprint was found to be this one, with their training sizes and the
         # start of the `study.optimize` in which it was.
@@ -69,6 +72,7 @@ class StudyChecks:
         self._check_pruner(pruner, estimator)
         self._check_same_rows(trial, sizes)
         self._say_once(study, sizes[-1], estimator)
+        self._warn_of_refit(estimator)
 
     def _check_direction(self, study: optuna.Study) -> None:
         """Raise a SetupError if the study's direction would find the worst score."""
@@ -175,6 +179,8 @@ class StudyChecks:
                 "to score were copied then, but they have been changed in place. Make a new "
                 "objective of them."
             )
+        if not read_fingerprint(study):
+            _check_own_results(study, sizes)
         begun_with = {**self.fingerprint, "training sizes": bounded(str([*sizes]))}
         try:
             is_begun = check_fingerprint(study, begun_with, trial.number)
@@ -209,6 +215,19 @@ class StudyChecks:
         if limits is not None:
             write_limits(study, limits)
 
+    def _warn_of_refit(self, estimator: Any) -> None:
+        """Log once for each kind of estimator if `refit`, without validation rows, would fail."""
+        kind, training = type(last_step(estimator)), self._training
+        if not self._division.is_crossed or not callable(training.fit_params):
+            return
+        if kind not in self._asked:
+            self._asked.add(kind)
+            rows, validation = self._division.for_refit(include_validation=False)
+            try:
+                training.fit_arguments_of(estimator, rows, validation)
+            except SetupError as error:
+                _logger.warning("`refit` would fail with this objective: %s", error)
+
     def warn_of_other_rows(self, study: optuna.Study) -> None:
         """Warn if the winner is fitted on other rows than those the study's scores come from."""
         begun_with = read_fingerprint(study)
@@ -232,6 +251,33 @@ class StudyChecks:
             has_labels = class_labels(self._division.rows.y) is not None
             return task == "classification" or (task is None and has_labels)
         return isinstance(self._scoring.given, str) and self._scoring.given == "accuracy"
+
+
+def _check_own_results(study: optuna.Study, sizes: tuple[int, ...]) -> None:
+    """Raise a SetupError if a study without a fingerprint has results of another objective.
+
+    Scores at the training sizes may be of an older version. They are warned of.
+    """
+    trials = study.get_trials(deepcopy=False)
+    scored = [trial for trial in trials if trial.values or trial.intermediate_values]
+    for trial in scored:
+        is_at_sizes = len(trial.intermediate_values.keys() & {*sizes}) > 0
+        if read_run(trial) is None and not is_at_sizes:
+            raise SetupError(
+                "A study must go on with the objective it was started with: study "
+                f"'{study.study_name}' has results of another one, such as that of trial "
+                f"{trial.number}. They would be compared with scores of this one. Take another "
+                "`study_name`, and give parameters that you know to be good to "
+                "`study.enqueue_trial`."
+            )
+    if scored:
+        _logger.warning(
+            "Study '%s' has %d trials with scores and no record of their rows and scorer. They "
+            "are compared with scores of this objective. If rows or scorer differ, take another "
+            "`study_name`.",
+            study.study_name,
+            len(scored),
+        )
 
 
 def _of_tables(division: Division) -> str:

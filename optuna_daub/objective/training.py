@@ -115,7 +115,7 @@ class Training:
             elif self.is_incremental and before is not None:
                 rows = rows[~np.isin(rows, fold.subset(before.size))]
             training = self.division.rows.take(rows)
-            arguments = self._fit_arguments(estimator, training, held_out)
+            arguments = self.fit_arguments_of(estimator, training, held_out)
             if self.is_incremental:
                 fresh = clone(estimator) if previous is None else previous
                 models.append(extended(fresh, training, arguments, self._classes))
@@ -157,7 +157,7 @@ class Training:
     def refitted(self, trial: BaseTrial, rows: Rows, validation: Rows | None) -> Any:
         """Return the estimator of a trial fitted anew on these rows."""
         estimator = self.estimator(trial, len(rows))
-        arguments = self._fit_arguments(estimator, rows, validation)
+        arguments = self.fit_arguments_of(estimator, rows, validation)
         if self.is_incremental:
             return extended(clone(estimator), rows, arguments, self._classes)
         return fitted(estimator, rows, arguments)
@@ -168,9 +168,10 @@ class Training:
         labels = class_labels(self.division.rows.y)
         return None if labels is None else labels.names
 
-    def _fit_arguments(
+    def fit_arguments_of(
         self, estimator: Any, training: Rows, validation: Rows | None
     ) -> Mapping[str, Any]:
+        """Return the arguments of `fit` for these training rows (see `fit_arguments`)."""
         n_rows = len(self.division.rows)
         return fit_arguments(self.fit_params, estimator, training, validation, n_rows)
 

@@ -155,7 +155,7 @@ class TrainingSizeObjective:
             (training, validation, estimator) is called before each fit and returns a mapping.
             `training` and `validation` have the attributes `X`, `y`, `sample_weight` and
             `positions` (row numbers in `X`); `validation` is None if `refit` trains on all rows.
-            `estimator` comes from `build`.
+            With `cv` this is tried before the first fit. `estimator` comes from `build`.
         stratify: Keep the shares of the classes in every subset, the held-out part and the folds.
             "auto": labels are classes if `scoring` is a classification scorer of scikit-learn, and
             not if it is a regression scorer. If neither is known, strings, booleans and categories

@@ -8,7 +8,6 @@ do both go ahead. The one with the lower trial number keeps its claim if it can.
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass
 from dataclasses import replace
@@ -26,6 +25,7 @@ from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
+from optuna_daub.study.exploring import fixed_text
 from optuna_daub.study.known import Known
 from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
@@ -55,6 +55,11 @@ class Asking:
     stale_after: float | None
     """Seconds without a report after which a run counts as dead; None for never."""
 
+    @property
+    def fixed(self) -> str:
+        """Parameters that the sampler fixes, as text."""
+        return fixed_text(self.study.sampler)
+
     def run(self, reason: str, learner: int | None = None, size: int = 0) -> Run:
         """Return a run of the trial; without a learner it is an idle run."""
         curves = self.worker.known.curves
@@ -67,6 +72,7 @@ class Asking:
             reason=reason,
             worker=liveness.this_worker(),
             trial=self.trial.number,
+            fixed=self.fixed,
         )
 
 
@@ -158,9 +164,9 @@ def claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
         is_alone = len(worker.look().unfinished) < 2
         if not is_alone and liveness.release(study, worker, asking.stale_after, number):
             worker.look()
-        # This sampler's number of learners. Another worker's sampler, which may have started the
-        # newest run, may have been asked for another number.
-        worker.known = replace(worker.known, newest=(number, asking.n_learners))
+        # This sampler's number of learners and fixed parameters. Another worker's sampler, which
+        # may have started the newest run, may have others.
+        worker.known = replace(worker.known, newest=(number, asking.n_learners, asking.fixed))
         run = _offer(asking, may_be_late=may_be_late, is_over=is_over)
         if run is None and number in worker.known.runs:
             return None  # idle, and stored as such
@@ -193,10 +199,10 @@ def claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
 
 def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
     """Raise an error if another worker or thread has claimed this same trial."""
-    number, here = trial.number, host.Holder(threading.get_ident(), host.begin(study))
+    number, here = trial.number, host.Holder.here(study)
     run = records.read_run(log.as_stored(study, trial))
     is_theirs = run is not None and run.trial == number and run.worker != liveness.this_worker()
-    if is_theirs or worker.holders.setdefault(number, here).thread != here.thread:
+    if is_theirs or not worker.holders.setdefault(number, here).is_here:
         raise TakenError(f"Trial {number} was handed to two workers.")
 
 

@@ -96,6 +96,11 @@ def fixed_by(sampler: BaseSampler) -> Mapping[str, Any]:
     return fixed | sampler._fixed_params if isinstance(sampler, PartialFixedSampler) else fixed
 
 
+def fixed_text(sampler: BaseSampler) -> str:
+    """Return the values that a sampler fixes as text; empty if there are none."""
+    return repr(sorted(fixed_by(sampler).items())) if fixed_by(sampler) else ""
+
+
 def has_explored(known: Known, fixed: Mapping[str, Any]) -> bool:
     """Return whether there is a learner for every point of the search space.
 

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 import gc
 import inspect
+import os
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from functools import lru_cache
 from types import FrameType
 from typing import Any
 
@@ -47,11 +51,43 @@ _BAR_LOCK = threading.Lock()
 class Holder:
     """The thread that has a trial of this process."""
 
-    thread: int
-    """Id of the thread (`threading.get_ident`)."""
+    thread: weakref.ref[threading.Thread]
+    """The thread itself: its id is used again once it has ended."""
     begin: datetime | None
     """Start of the thread's `study.optimize`, which has one trial at a time. None in ask-and-tell,
     in which any thread may tell a trial."""
+    process: int
+    """Id of the process. A fork has the memory of its parent, but none of its other threads."""
+
+    @classmethod
+    def here(cls, study: optuna.Study) -> Holder:
+        """Return the calling thread, as the holder of a trial of `study`."""
+        return cls(weakref.ref(threading.current_thread()), begin(study), os.getpid())
+
+    @property
+    def is_here(self) -> bool:
+        """True in the thread that has the trial."""
+        return self.is_of_this_process and self.thread() is threading.current_thread()
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """False in a fork of the process."""
+        return self.process == os.getpid()
+
+    @property
+    def is_alive(self) -> bool:
+        """True until the thread has ended."""
+        thread = self.thread()
+        return thread is not None and thread.is_alive()
+
+    @property
+    def is_waiting_for_its_jobs(self) -> bool:
+        """True while the thread waits in `study.optimize` for the threads of its `n_jobs`."""
+        thread = self.thread()
+        frame = _top_frames().get(thread.ident or 0) if thread and thread.is_alive() else None
+        while frame is not None and frame.f_code.co_name not in (*_LOOP, _JOBS):
+            frame = frame.f_back
+        return frame is not None and frame.f_code.co_name == _JOBS
 
 
 def is_optimizing(study: optuna.Study) -> bool:
@@ -83,7 +119,16 @@ def begin(study: optuna.Study) -> datetime | None:
 def seconds_since_begin(study: optuna.Study) -> float | None:
     """Return the seconds since the thread's `study.optimize` started; None in ask-and-tell."""
     begun = begin(study)
-    return None if begun is None else (datetime.now() - begun).total_seconds()
+    return None if begun is None else time.monotonic() - _monotonic(begun)
+
+
+@lru_cache(maxsize=256)
+def _monotonic(begun: datetime) -> float:
+    """Return the start of a `study.optimize` by `time.monotonic`, which nobody sets.
+
+    Asked for first when its first trial starts. The clock may be set later.
+    """
+    return time.monotonic() - (datetime.now() - begun).total_seconds()
 
 
 def trials_asked_for() -> tuple[int, int] | None:
@@ -180,14 +225,6 @@ def is_asking() -> bool:
     """Return whether the thread is in `study.ask`. An error there does not fail a trial."""
     frame = _frame_of_trial()
     return frame is not None and frame.f_code.co_name == "__init__"
-
-
-def is_waiting_for_its_jobs(thread: int) -> bool:
-    """Return whether a thread waits in `study.optimize` for the threads of its `n_jobs`."""
-    frame = _top_frames().get(thread)
-    while frame is not None and frame.f_code.co_name not in (*_LOOP, _JOBS):
-        frame = frame.f_back
-    return frame is not None and frame.f_code.co_name == _JOBS
 
 
 def is_only_job() -> bool:

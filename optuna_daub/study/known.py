@@ -53,13 +53,13 @@ class Known:
     """Examples and seconds of all trainings."""
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
     """Running and waiting trials by number."""
-    newest: tuple[int, int | None] = (-1, 0)
-    """Number of the newest run, and its sampler's number of learners: None for an open pool, 0
-    before any run, so nothing may be proposed yet."""
+    newest: tuple[int, int | None, str] = (-1, 0, "")
+    """Number of the newest run, its sampler's number of learners (None for an open pool, 0 before
+    any run, so nothing may be proposed yet), and the parameters that this sampler fixes."""
     replaced: frozenset[int] = frozenset()
     """Trials that were taken from the queue and abandoned; their parameters are queued again."""
-    is_exhausted: bool = False
-    """True once the base sampler had nothing left to propose."""
+    exhausted: frozenset[str] = frozenset()
+    """Fixed parameters with which a base sampler had nothing left to propose."""
     last_trained: int = -1
     """Largest number of a trial that has trained anything; -1 before any."""
     idle: Mapping[int, Run] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Known:
         """Return the knowledge with these trials, at a cost that grows with their number."""
         unfinished, orphans = {**self.unfinished}, {**self.orphans}
         given_up, well, replaced = {*self.given_up}, {*self.well}, {*self.replaced}
-        newest, last, is_exhausted = self.newest, self.last_trained, self.is_exhausted
+        newest, last, exhausted = self.newest, self.last_trained, {*self.exhausted}
         idle, others = {**self.idle}, list[Facts]()
         told: dict[int, dict[int, Facts]] = {}  # new runs by learner, to merge anew
         for trial in trials:
@@ -102,8 +102,8 @@ class Known:
             if run is None:
                 others.append(trial)
                 continue
-            newest = max(newest, (number, run.n_learners), key=lambda pair: pair[0])
-            is_exhausted |= trial.is_exhausted
+            newest = max(newest, (number, run.n_learners, run.fixed), key=lambda each: each[0])
+            exhausted |= _explored_with(trial)
             if run.learner is None:
                 idle[number] = run
                 continue
@@ -129,7 +129,7 @@ class Known:
             unfinished=unfinished,
             newest=newest,
             replaced=frozenset(replaced),
-            is_exhausted=is_exhausted,
+            exhausted=frozenset(exhausted),
             last_trained=last,
             idle={n: run for n, run in idle.items() if n > last},
             well=frozenset(well),
@@ -273,6 +273,14 @@ class Known:
         return sum(run.is_declined for number, run in self.idle.items() if number >= since)
 
     @property
+    def is_exhausted(self) -> bool:
+        """True once the newest sampler has nothing left to propose.
+
+        A sampler that fixes other parameters has.
+        """
+        return not self.exhausted.isdisjoint({"", self.newest[2]})
+
+    @property
     def has_nothing_new(self) -> bool:
         """True if the base sampler has nothing left to propose, or only repeats itself."""
         return self.is_exhausted or self.repeats >= MOST_REPEATS
@@ -353,6 +361,11 @@ class Known:
             for i, one in self.learners.items()
             if any(x.worker == worker and x.size > one.curve.size for x in one.failures.values())
         )
+
+
+def _explored_with(trial: Facts) -> set[str]:
+    """Return the fixed parameters with which this trial's sampler had nothing left to propose."""
+    return {trial.run.fixed} if trial.run is not None and trial.is_exhausted else set()
 
 
 def _put(curves: Curves, news: list[LearningCurve]) -> Curves:

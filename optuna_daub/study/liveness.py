@@ -15,7 +15,6 @@ import inspect
 import logging
 import os
 import socket
-import threading
 import warnings
 from contextlib import suppress
 from functools import lru_cache
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import optuna
 import psutil
+from optuna.trial import TrialState
 
 from optuna_daub.study import host
 from optuna_daub.study import log
@@ -111,7 +111,7 @@ def holders_of(worker: Worker, number: int) -> list[host.Holder]:
     # A run of another process has no holder here. Trials of other studies may have its number.
     if run is not None and run.trial == number and run.worker == this_worker():
         found += holders_elsewhere(worker, number)
-    return found
+    return [holder for holder in found if holder.is_of_this_process]
 
 
 def is_left(holder: host.Holder) -> bool:
@@ -119,10 +119,10 @@ def is_left(holder: host.Holder) -> bool:
 
     `SystemExit` ends it without its trial, and so does Ctrl-C while Optuna asks or tells.
     """
-    if holder.begin is None:
-        return False  # any thread may still tell it
-    if holder.thread != threading.get_ident():
-        return not is_thread_alive(holder.thread)
+    if holder.begin is None or not holder.is_of_this_process:
+        return False  # any thread, or the parent of a fork, may still tell it
+    if not holder.is_here:
+        return not holder.is_alive
     # An objective may use another object of its own study, so its `optimize` may be further up.
     frame = inspect.currentframe()
     while frame is not None and frame.f_locals.get("time_start") is not holder.begin:
@@ -155,8 +155,8 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
     its worker returns and stores its end, Optuna would raise out of `study.optimize`.
     """
     worker = worker_of(study)
-    n_learners = worker.known.n_learners
-    run = Run(None, n_learners=n_learners, reason=GIVEN_UP, worker=this_worker())
+    _, n_learners, fixed = worker.known.newest
+    run = Run(None, n_learners=n_learners, reason=GIVEN_UP, worker=this_worker(), fixed=fixed)
     created = log.stand_in(study, trial, run)
     worker.look()
     _logger.warning(
@@ -170,6 +170,10 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
 def end_lost(study: optuna.Study, trial: optuna.Trial) -> TurnOverError:
     """End a run that others have given up, failed or taken. Return the error for its objective."""
     worker, number = worker_of(study), trial.number
+    # Others only fail it. Nobody will tell another trial in its place.
+    is_told = log.as_stored(study, trial).state in (TrialState.COMPLETE, TrialState.PRUNED)
+    if is_told and not host.is_optimizing(study):
+        return TurnOverError(f"trial {number} was told before")
     is_taken = worker.is_taken(number)
     if number not in worker.look().unfinished or is_taken or worker.is_taken(number):
         # It is another worker's: neither end it here nor release it later as left behind.
@@ -206,11 +210,6 @@ def enqueue_abandoned(study: optuna.Study, worker: Worker, but_for: int) -> bool
             number,
         )
     return is_any
-
-
-def is_thread_alive(ident: int) -> bool:
-    """Return whether a thread of this process is still running."""
-    return any(thread.ident == ident for thread in threading.enumerate())
 
 
 @lru_cache(maxsize=1)

@@ -172,9 +172,14 @@ def write_mark(of: optuna.Study | optuna.Trial, name: str, value: Any) -> None:
         of._storage.set_study_system_attr(of._study_id, f"{records.PREFIX}{name}", value)
 
 
+def _stored(run: Run) -> dict[str, Any]:
+    """Return a run's record: as in earlier versions, if no parameter is fixed."""
+    return {name: value for name, value in vars(run).items() if value or name != "fixed"}
+
+
 def write_run(study: optuna.Study, trial: AnyTrial, run: Run) -> None:
     """Store the run of a trial in place of its earlier one."""
-    _set(study, trial, records.RUN, {**vars(run)})
+    _set(study, trial, records.RUN, _stored(run))
 
 
 def write_observation(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None:
@@ -290,7 +295,7 @@ def stand_in(study: optuna.Study, trial: AnyTrial, run: Run) -> FrozenTrial:
         state=TrialState.RUNNING,
         params=trial.params,
         distributions=trial.distributions,
-        system_attrs={records.RUN: {**vars(run)}},
+        system_attrs={records.RUN: _stored(run)},
     )
     storage = study._storage
     trial._trial_id = storage.create_new_trial(study._study_id, template_trial=template)

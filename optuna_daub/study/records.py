@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import fields
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from typing import Literal
 from typing import TypeVar
@@ -89,6 +90,8 @@ class Run:
     is_settled: bool = False
     """In a new learner: True if it is settled, which means the only one with its parameters.
     Written if another process may propose the same ones."""
+    fixed: str = ""
+    """Parameters that its sampler fixes, as text (see `exploring.fixed_text`); empty if none."""
 
     def is_copy_in(self, number: int) -> bool:
         """Return whether the record was copied to trial `number` from another one.
@@ -140,6 +143,8 @@ class Facts:
     """True if the base sampler had nothing left to propose after it."""
     replaces: int | None = None
     """Number of the abandoned trial that it replaces in the queue, or None."""
+    start: datetime | None = None
+    """Time at which it started, by the clock of its machine; None while it waits."""
     user_attrs: Mapping[str, Any] = field(default_factory=dict)
     """User attributes, without those of this package."""
     constraints: Mapping[str, Any] = field(default_factory=dict)
@@ -231,6 +236,7 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
         enqueued=attrs.get(FIXED),
         is_exhausted=bool(attrs.get(EXHAUSTED, False)),
         replaces=None if replaces is None else int(replaces),
+        start=trial.datetime_start,
         user_attrs=noted(trial) if trial.user_attrs else {},
         constraints={n: v for n, v in attrs.items() if n.partition(":")[0] == CONSTRAINTS},
     )

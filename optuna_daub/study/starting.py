@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -87,7 +86,7 @@ def release_left_behind(study: optuna.Study, worker: Worker) -> None:
 
     Those of other objects are given up once a claim has looked at the study.
     """
-    here = host.Holder(threading.get_ident(), host.begin(study))
+    here = host.Holder.here(study)
     left = [
         number
         for number, holder in [*worker.holders.items()]

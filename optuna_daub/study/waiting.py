@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 from optuna.trial import FrozenTrial
@@ -50,7 +49,7 @@ def assign(asking: Asking) -> Run:
         run = claim(asking, is_over=is_over, may_be_late=has_slept or left is None)
         if run is not None:
             return run
-        _check_can_wait(worker, trial)
+        _check_can_wait(asking)
         pause = max(wait, min((time.thread_time() - awake) / LOOKING_SHARE, LONGEST_PAUSE))
         time.sleep(pause if left is None else max(SHORTEST_WAIT, min(pause, left)))
         awake, has_slept = time.thread_time(), True
@@ -61,34 +60,32 @@ def assign(asking: Asking) -> Run:
             worker.warn(f"wait of trial {trial.number}", _complaint(worker.known, trial))
 
 
-def _check_can_wait(worker: Worker, trial: FrozenTrial) -> None:
+def _check_can_wait(asking: Asking) -> None:
     """Raise an error if this thread would wait for trials only it can end."""
-    known = worker.known
+    worker, trial, known = asking.worker, asking.trial, asking.worker.known
     held = [
         number
         for number, other in known.unfinished.items()
         if number != trial.number and other.state == "running"
         if number not in known.runs or known.runs[number].learner is not None  # idle ones wait too
     ]
+    if asking.stale_after is not None and not worker.holders.keys() >= {*held}:
+        return  # after these seconds this object takes over what others have asked for
     if held and all(_is_own(worker, number) for number in held):
         raise RuntimeError(
             "Every learner that deserves data is held by trials that this thread has asked "
-            f"for, but trials {sorted(held)} were not told: call `study.tell` for one of them "
-            "before you ask for the next."
+            f"for, but trials {sorted(held)} were not told: call `study.tell` for one of them, "
+            "with the trial or its number, before you ask for the next."
         )
 
 
 def _is_own(worker: Worker, number: int) -> bool:
     """Return whether only this thread can end a trial."""
-    here, own = threading.get_ident(), worker.holders.get(number)
-    if own is not None and own.begin is None:
-        return own.thread == here or host.is_waiting_for_its_jobs(own.thread)
-    # What was asked for through another object may be told: the thread that asked may have ended,
-    # and this one may have its id. A thread in an objective that waits for the jobs of an inner
-    # study goes on with its trial.
     holders = liveness.holders_of(worker, number)
+    # A thread in an objective that waits for the jobs of an inner study goes on with its trial.
     return bool(holders) and all(
-        holder.thread == here and holder.begin is not None for holder in holders
+        holder.is_here or (holder.begin is None and holder.is_waiting_for_its_jobs)
+        for holder in holders
     )
 
 

@@ -134,6 +134,7 @@ class Worker:
                 if trial.is_finished:
                     for remembered in of_unfinished:
                         remembered.pop(trial.number, None)
+                    _COLLECTED.pop((self.name, trial.number, trial.start), None)
                 elif self.seen.get(trial.number, ((), now))[0] != (life := _sign_of_life(trial)):
                     self.seen[trial.number] = life, now
             if ended := [trial for trial in news if trial.is_finished]:
@@ -342,7 +343,7 @@ def _keep_holders(worker: Worker) -> None:
     # Without a lock: a garbage collection calls this, maybe in a thread that holds it.
     for number, holder in worker.holders.items():
         start = _start(worker, number)
-        if start is not None and holder.begin is not None:
+        if start is not None:
             _COLLECTED[worker.name, number, start] = holder
 
 

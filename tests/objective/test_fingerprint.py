@@ -17,6 +17,8 @@ from sklearn.naive_bayes import GaussianNB
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
+from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.sklearn import DataAllocationSearchCV
@@ -204,6 +206,41 @@ def test_a_study_begun_before_goes_on() -> None:
     study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=3), n_learners=4)
     study.optimize(_objective())
     assert "daub:search" in study._storage.get_study_system_attrs(study._study_id)
+
+
+def _plain(trial: optuna.Trial) -> float:
+    return trial.suggest_float("smoothing", 1e-9, 1.0)
+
+
+def _epochs(trial: optuna.Trial) -> float:
+    trial.report(0.9, 1)
+    return 0.9
+
+
+@pytest.mark.parametrize("objective", [_plain, _epochs])
+def test_results_of_another_objective_are_refused(objective: Any) -> None:
+    """As in a notebook in which a plain study gets another objective."""
+    study = optuna.create_study(direction="maximize")
+    study.optimize(objective, n_trials=2)
+    study.sampler = DataAllocationSampler(n_learners=2)
+    study.pruner = DAUBPruner(sizes=SIZES)
+    with pytest.raises(SetupError, match="results of another one, such as that of trial 0"):
+        study.optimize(_objective())
+    assert not any({*trial.intermediate_values} & {*SIZES} for trial in study.trials)
+
+
+def test_scores_of_unknown_rows_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    def by_hand(trial: optuna.Trial) -> float:
+        for size in training_sizes(trial):
+            report(trial, size, 0.9)
+        return 0.9
+
+    study = study_of(by_hand, n_learners=2)
+    study.sampler = DataAllocationSampler(n_learners=3)
+    for _ in range(2):
+        study.optimize(_objective(), n_trials=1)
+    said = [each.getMessage() for each in caplog.records]
+    assert len([text for text in said if "no record of their rows and scorer" in text]) == 1
 
 
 def test_a_study_of_an_older_version_may_have_been_trained_in_any_way() -> None:

@@ -242,8 +242,10 @@ def test_a_function_is_asked_before_each_fit_with_the_rows(cv: int | None, fixed
         recorder, X, y, sample_weight=weight, fit_params=arguments, **options
     )
     study = study_of(objective, (20, 30, 50))
-    n_probes = len(asked)
-    for (training, validation), (trained_on, given, _) in zip(asked, Recorder.fits, strict=True):
+    n_probes, n_before = len(asked), int(cv is not None and not fixed)
+    assert all(validation is None for _, validation in asked[:n_before]), "as `refit` will ask"
+    of_fits = zip(asked[n_before:], Recorder.fits, strict=True)
+    for (training, validation), (trained_on, given, _) in of_fits:
         assert validation is not None
         assert np.array_equal(training.X[:, 0], trained_on)
         assert np.array_equal(training.positions, trained_on)
@@ -253,7 +255,9 @@ def test_a_function_is_asked_before_each_fit_with_the_rows(cv: int | None, fixed
         scored = validation.positions - 200 if fixed else validation.positions
         assert np.array_equal(validation.X[:, 0], scored)
         assert not {*validation.positions} & {*training.positions}
-    assert [given["asked"] for _, given, _ in Recorder.fits] == [*range(1, n_probes + 1)]
+    assert [given["asked"] for _, given, _ in Recorder.fits] == [
+        *range(n_before + 1, n_probes + 1)
+    ]
 
     objective.refit(study)
     training, validation = asked[-1]
@@ -275,6 +279,25 @@ def test_a_sample_of_the_validation_rows_is_what_the_function_sees() -> None:
         )
     )
     assert [given["n"] for _, given, _ in Recorder.fits] == [one.n_validation for one in seen]
+
+
+@pytest.mark.parametrize("cv", [None, 2])
+def test_that_refit_will_fail_is_said_before_anything_is_trained(
+    cv: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fit_params(training: Rows, validation: Rows | None) -> dict[str, Any]:
+        if validation is None:
+            raise ValueError("no rows to stop early on")
+        order.append(len(caplog.records))
+        return {}
+
+    order: list[int] = []
+    objective = TrainingSizeObjective(recorder, *numbered(200), cv=cv, fit_params=fit_params)
+    study_of(objective, (20, 30, 50))
+    said = [each.getMessage() for each in caplog.records]
+    told = [i for i, text in enumerate(said) if "`refit` would fail" in text]
+    assert len(told) == (cv is not None)
+    assert all(i < min(order) for i in told)
 
 
 def test_where_no_row_is_left_the_function_must_do_without() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
 from contextlib import suppress
@@ -361,8 +362,12 @@ def test_what_may_still_be_told_is_waited_for(asks: bool, is_kept: bool) -> None
     thread = threading.Thread(target=lambda: table_study(1, storage).optimize(objective))
     study = table_study(1, storage)
     if asks:
-        kept += [left_by(1, storage, asks=True)][: 1 if is_kept else 0]
-        gc.collect()
+        ask = threading.Thread(target=lambda: kept.append(left_by(1, storage, asks=True)))
+        ask.start()
+        ask.join()
+        if not is_kept:
+            kept.clear()
+            gc.collect()
     else:
         thread.start()
         while not study.trials or not study.trials[0].system_attrs:
@@ -375,6 +380,56 @@ def test_what_may_still_be_told_is_waited_for(asks: bool, is_kept: bool) -> None
     else:
         thread.join(30)
         final(study)
+
+
+@pytest.mark.parametrize("how", ["one object", "two objects", "collected"])
+def test_what_this_very_thread_asked_for_is_refused_not_waited_for(how: str) -> None:
+    storage = InMemoryStorage()
+    kept = [left_by(1, storage, asks=True)]
+    study = kept[0] if how == "one object" else table_study(1, storage)
+    if how == "collected":
+        kept.clear()
+        gc.collect()
+    with pytest.raises(RuntimeError, match=r"trials \[0\] were not told: call `study\.tell`"):
+        study.optimize(TableObjective(), timeout=2)
+    study.tell(0, state=TrialState.FAIL)
+    study.optimize(TableObjective(), timeout=5)
+    final(study)
+
+
+def test_what_is_known_of_collected_objects_does_not_grow() -> None:
+    storage, counts = InMemoryStorage(), list[int]()
+    for _ in range(4):
+        table_study(3, storage).optimize(TableObjective(), n_trials=1)
+        gc.collect()
+        counts.append(len([name for name, *_ in workers._COLLECTED if name == "table"]))
+    assert counts[-1] == counts[0]
+
+
+@pytest.mark.parametrize("asks", [False, True], ids=["another thread's", "this thread's"])
+def test_a_fork_leaves_the_trials_of_its_parent_alone(
+    asks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the memory of its parent, but none of the other threads, which go on there."""
+    kept = list[optuna.Study]()
+    thread = threading.Thread(target=lambda: kept.append(left_by(1, InMemoryStorage(), asks)))
+    (thread.run if asks else thread.start)()
+    if not asks:
+        thread.join()
+    (study,) = kept
+    monkeypatch.setattr(os, "getpid", os.getppid)
+    study.optimize(TableObjective(), timeout=0.3)
+    assert [trial.state.name for trial in study.trials] == ["RUNNING", "PRUNED"]
+
+
+def test_a_thread_is_not_taken_for_an_ended_one_whose_id_it_has() -> None:
+    """As in a server with a thread for each request: a third one may still tell."""
+    study = table_study(1)
+    for work in (study.ask, lambda: study.optimize(TableObjective(), timeout=0.3)):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert [trial.state.name for trial in study.trials] == ["RUNNING", "PRUNED"]
 
 
 def test_a_thread_that_waits_for_jobs_of_an_inner_study_goes_on_with_its_trial() -> None:

@@ -74,7 +74,7 @@ def waits(monkeypatch: pytest.MonkeyPatch, cpu_seconds: float, looks: int) -> li
         return assigned if len(slept) == looks - 1 else None
 
     monkeypatch.setattr(waiting, "claim", look)
-    monkeypatch.setattr(waiting, "_check_can_wait", lambda worker, trial: None)
+    monkeypatch.setattr(waiting, "_check_can_wait", lambda asking: None)
     monkeypatch.setattr(liveness, "fail_stale", lambda study: None)
     monkeypatch.setattr(time, "thread_time", lambda: now)
     monkeypatch.setattr(time, "sleep", slept.append)
@@ -112,13 +112,13 @@ def test_a_look_that_was_dear_puts_nobody_to_sleep_for_long(
 def test_a_wait_ends_at_the_timeout(n_jobs: int) -> None:
     """The only learner is held by another worker all the time."""
     study = table_study(1, storage=InMemoryStorage())
-    held = table_study(1, storage=study._storage).ask()
+    assert in_thread(table_study(1, storage=study._storage).ask) == []
     begun = time.monotonic()
     study.optimize(TableObjective(), timeout=0.3, n_jobs=n_jobs)
     assert 0.3 <= time.monotonic() - begun < 30
-    waited = [trial for trial in study.trials if trial.number != held.number]
+    held, *waited = study.trials
     assert [trial.state for trial in waited] == [TrialState.PRUNED] * n_jobs
-    assert study.trials[held.number].state == TrialState.RUNNING, "its worker may be alive"
+    assert held.state == TrialState.RUNNING, "its worker may be alive"
 
 
 def in_thread(call: Callable[[], object]) -> list[BaseException]:
@@ -318,7 +318,7 @@ def place(study: optuna.Study) -> tuple[FrozenTrial, Run]:
     """Return a new trial and the run that its worker would claim."""
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
     worker = looking(study)
-    worker.known = replace(worker.known, newest=(-1, 2))
+    worker.known = replace(worker.known, newest=(-1, 2, ""))
     run = claims._offer(Asking(study, worker, trial, study.pruner.policy, 2, None))
     assert run is not None
     assert run.learner == trial.number

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -18,7 +20,8 @@ from optuna_daub.study.worker import looking
 
 
 def is_waiting() -> bool:
-    return host.is_waiting_for_its_jobs(threading.get_ident())
+    here = weakref.ref(threading.current_thread())
+    return host.Holder(here, None, os.getpid()).is_waiting_for_its_jobs
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])

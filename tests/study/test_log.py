@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -113,6 +114,14 @@ RUN_KEY = "daub:run"  # as it stands in the databases of users
 
 
 NEWER = {**vars(RUN), "invented_later": [1, 2]}
+
+
+def test_only_a_sampler_that_fixes_parameters_adds_to_the_record(study: optuna.Study) -> None:
+    trial, earlier = study.ask(), {name: value for name, value in vars(RUN).items() if value != ""}
+    for run, more in ((RUN, {}), (replace(RUN, fixed="[('x', 1)]"), {"fixed": "[('x', 1)]"})):
+        log.write_run(study, trial, run)
+        assert study._storage.get_trial(trial._trial_id).system_attrs[RUN_KEY] == earlier | more
+        assert facts_of(study).run == run
 
 
 @pytest.mark.parametrize(

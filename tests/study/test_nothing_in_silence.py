@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import os
+import threading
 import time
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -287,7 +290,8 @@ def test_a_trial_that_optuna_hands_out_twice_is_run_once(
     if n_processes > 1:
         monkeypatch.setattr("optuna_daub.study.liveness.this_worker", lambda: "elsewhere|1|1")
     else:
-        worker_of(other).holders[0] = host.Holder(-1, None)  # another thread of this process
+        thread = threading.Thread()  # another one of this process
+        worker_of(other).holders[0] = host.Holder(weakref.ref(thread), None, os.getpid())
     before_trial = other.sampler.before_trial
     ids = iter([first._trial_id])
     monkeypatch.setattr(other, "_pop_waiting_trial_id", lambda: next(ids, None))

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -774,6 +776,30 @@ def test_the_time_of_another_studys_optimize_is_not_that_of_an_ask_within_it() -
 
     optuna.create_study().optimize(outer, n_trials=1, timeout=1000.0)
     assert seen == [(True, True), (False, False)]
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_is_set_meanwhile_changes_no_limit(
+    hours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, left = open_study(seconds=60.0), list[float]()
+
+    class Kind(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, datetime)
+
+    class Clock(metaclass=Kind):
+        @staticmethod
+        def now() -> datetime:
+            return datetime.now() + timedelta(hours=hours)
+
+    def timed(trial: optuna.Trial) -> float:
+        left.append((worker_of(study).horizon or math.inf) - time.monotonic())
+        monkeypatch.setattr(host, "datetime", Clock)
+        return objective(trial)
+
+    study.optimize(timed, n_trials=3)
+    assert left == pytest.approx([60.0, 60.0, 60.0], abs=5.0)
 
 
 @pytest.mark.parametrize(("seconds", "timeout"), [(None, 60.0), (600.0, 60.0), (60.0, 600.0)])

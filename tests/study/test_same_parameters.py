@@ -13,6 +13,7 @@ import optuna
 import pytest
 from optuna.samplers import BaseSampler
 from optuna.samplers import NSGAIISampler
+from optuna.samplers import PartialFixedSampler
 from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
 from optuna.storages import InMemoryStorage
@@ -117,6 +118,20 @@ def test_a_study_that_has_tried_all_points_says_so_when_it_is_asked_for_more(
     study.optimize(lambda trial: trained(trial, trial.suggest_int("x", 0, 99) / 100), n_trials=5)
     assert len(study.trials) == n_trials + 1
     assert "other ranges in a new study with `DataAllocationSampler(earlier=" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("n_learners", [None, 6])
+def test_a_space_explored_with_fixed_values_is_searched_on_once_they_are_free(
+    n_learners: int | None,
+) -> None:
+    study = open_study(PartialFixedSampler({"x": 0}, RandomSampler(seed=0)), n_learners=n_learners)
+    study.optimize(six_points, n_trials=1000)
+    fixed = {curve.params["x"] for curve in learning_curves(study)}
+    study.sampler = open_study(RandomSampler(seed=0), n_learners=n_learners).sampler
+    study.optimize(six_points, n_trials=1000)
+    assert fixed == {0}
+    assert len(learning_curves(study)) == 6
 
 
 def shuffled(trial: optuna.Trial) -> float:

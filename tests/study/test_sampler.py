@@ -20,6 +20,7 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub import report
 from optuna_daub import training_sizes
 from tests.strategies import power_law
 from tests.study.table_study import MADE
@@ -274,6 +275,18 @@ def test_several_trials_asked_for_at_once_have_different_learners() -> None:
     assert [run.learner for _, run in runs(study)] == [trial.number for trial in asked]
     study.optimize(TableObjective())
     assert study.best_trial.params["row"] == WINNER
+
+
+def test_a_report_after_the_trial_was_told_leaves_no_other_trial() -> None:
+    study = table_study()
+    trial = study.ask()
+    trial.suggest_int("row", 0, 4)
+    size = next(training_sizes(trial))
+    study.tell(trial, state=TrialState.PRUNED)
+    for late in (lambda: report(trial, size, 0.5), lambda: next(training_sizes(trial))):
+        with pytest.raises(optuna.TrialPruned, match="trial 0 was told before"):
+            late()
+    assert [each.state for each in study.trials] == [TrialState.PRUNED]
 
 
 def test_ask_after_the_end_gives_an_idle_trial() -> None:

@@ -18,6 +18,7 @@ from optuna.trial import TrialState
 from optuna_daub import DataAllocationSampler
 from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
+from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study.worker import worker_of
 from tests.strategies import power_law
@@ -210,11 +211,11 @@ def test_a_trial_that_was_left_behind_is_released_by_one_thread_only(
     begun = worker_of(study).holders
     (left_behind,) = begun
 
-    def is_thread_alive(thread: int) -> bool:
+    def is_left(holder: host.Holder) -> bool:
         begun.pop(left_behind, None)  # another thread finds it at the same moment
-        return False
+        return True
 
-    monkeypatch.setattr(liveness, "is_thread_alive", is_thread_alive)
+    monkeypatch.setattr(liveness, "is_left", is_left)
     study.optimize(TableObjective(), n_trials=1)
     assert [trial.number for trial in study.trials] == [0, 1]
 
