@@ -143,8 +143,8 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
         words: column of text.
         signs: signs in its numbers.
         are_known: whether the column is one of numbers. If not, units other than money and per
-            cent must be the same in all numbers, some must be without brackets, and some must be
-            no telephone numbers such as 555 123 456.
+            cent must be the same in all numbers, with a blank if they are capitals, some numbers
+            must be without brackets, and some no telephone numbers such as 555 123 456.
 
     >>> import pandas as pd
     >>> words = pd.Series(["1.234,5 €", "-", "(7 000)"])
@@ -169,7 +169,9 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
     unit = before + parts["after"]
     if not are_known:
         has_unit = unit.str.contains("[^\\W\\d]", regex=True).astype(bool)
-        is_fine &= ~has_unit | (unit[is_fine].nunique() == 1)
+        # Capitals without a blank, as in ABC100 or 5A, are codes.
+        is_code = unit.str.fullmatch("[A-Z]+") & ~words[is_number].str.contains(rf"[{BLANKS}]")
+        is_fine &= ~is_code & (~has_unit | (unit[is_fine].nunique() == 1))
         are_telephones = words[is_number].str.fullmatch(_TELEPHONE).all()
         is_fine &= not (in_brackets[is_fine].all() or are_telephones)
     is_number[is_number] = is_fine
@@ -179,7 +181,8 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
     is_negative = in_brackets ^ parts["before"].str.contains(f"[-{MINUS}]", regex=True)
     minus = is_negative.map({True: "-", False: ""}).astype(bare.dtype)
     plain = words.copy()
-    plain[is_number] = (minus + bare + unit)[is_fine]
+    blank = unit.str.fullmatch("[A-Z]+").map({True: " ", False: ""}).astype(bare.dtype)
+    plain[is_number] = (minus + bare + blank + unit)[is_fine]
     return plain, is_number
 
 
@@ -226,7 +229,7 @@ def _commonest(units: Iterable[str], rows: Iterable[int], n_bare: int = 0) -> st
 def _split(plain: Any) -> tuple[Any, Any]:
     """Return the digits and the units of plain numbers."""
     parts = plain.str.extract(r"^([-\d.]*(?:[eE][-+]?\d+)?)(.*)$")
-    return parts[0], parts[1]
+    return parts[0], parts[1].str.strip()
 
 
 def as_numbers(column: Any, unit: str | None = None) -> Any:

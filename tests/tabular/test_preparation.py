@@ -260,6 +260,8 @@ def test_a_number_without_a_sign_is_an_amount_but_no_share(
         ["(1)", "(2)"],
         ["10 A", "12 B"],
         ["5 kg", "7"],
+        ["ABC100", "ABC101"],
+        ["1A", "2A"],
     ],
 )
 def test_what_may_be_no_number_stays_words(cells: list[str]) -> None:
