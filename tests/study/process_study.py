@@ -194,6 +194,8 @@ class Plan:
     n_learners: int = 12
     seconds: float = 0.01
     """Seconds that each training sleeps."""
+    crew: int = 1
+    """Workers that wait for each other before the first of them asks for a trial."""
     n_jobs: int = 1
     """Threads of each worker."""
     is_scattered: bool = False
@@ -357,6 +359,11 @@ def work(plan: Plan) -> None:
     if plan.deadly:
         worker_of(study).patience = Patience(abandoned=1.0)
         study.sampler.before_trial = dying(plan.deadly, study.sampler.before_trial)
+    plan.write("ready", os.getpid())
+    deadline = time.monotonic() + PATIENCE
+    while len(plan._lines("ready")) < plan.crew:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     cpu, wall = time.process_time(), time.monotonic()
     try:
         study.optimize(objective, n_jobs=plan.n_jobs, catch=plan.catch, callbacks=[note])

@@ -209,9 +209,10 @@ def test_a_worker_that_fails_once_leaves_the_answer_as_it_is(
 
 @pytest.mark.parametrize("kind", ["postgresql"])
 def test_a_learner_that_fails_in_two_processes_is_dropped(planned: Planned) -> None:
+    """A worker that has trained nothing yet may itself be at fault, so all begin together."""
     best, second = 11 / 12, 10 / 12
     harm = {"harm": MemoryError, "harmed": (best, SIZES[3]), "times": 99, "catch": (MemoryError,)}
-    plan = planned(seconds=0.05, **harm).create(is_enqueued=True)
+    plan = planned(seconds=0.05, crew=3, **harm).create(is_enqueued=True)
     finish(plan, n_workers=3)
     study = check_consistency(plan, kills=1, best=second)
     (lost,) = [curve for curve in learning_curves(study) if curve.state == "dropped"]
