@@ -122,6 +122,10 @@ class LearningCurve(Remembers):
             )
         if not isinstance(self.cause, str) or self.cause not in CAUSES:
             raise ValueError(f"`cause` must be one of {CAUSES}, but got {brief(self.cause)}.")
+        if type(self.errors) is not int:
+            object.__setattr__(self, "errors", whole_number("errors", self.errors))
+        if self.errors < 0:
+            raise ValueError(f"`errors` must be at least 0, but got {self.errors}.")
         sizes = _checked_sizes(self.learner, self.observations)
         last = self.observations[-1] if sizes else None
         object.__setattr__(self, "cause", (self.cause or "failed") if self.dropped else "")

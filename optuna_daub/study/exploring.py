@@ -98,7 +98,8 @@ def fixed_by(sampler: BaseSampler) -> Mapping[str, Any]:
 
 def fixed_text(sampler: BaseSampler) -> str:
     """Return the values that a sampler fixes as text; empty if there are none."""
-    return repr(sorted(fixed_by(sampler).items())) if fixed_by(sampler) else ""
+    fixed = fixed_by(sampler)
+    return repr(sorted(fixed.items())) if fixed else ""
 
 
 def has_explored(known: Known, fixed: Mapping[str, Any]) -> bool:

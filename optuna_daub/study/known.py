@@ -276,7 +276,7 @@ class Known:
     def is_exhausted(self) -> bool:
         """True once the newest sampler has nothing left to propose.
 
-        A sampler that fixes other parameters has.
+        One that fixes other parameters may have more.
         """
         return not self.exhausted.isdisjoint({"", self.newest[2]})
 

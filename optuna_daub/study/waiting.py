@@ -12,7 +12,6 @@ from optuna_daub.study.claims import Asking
 from optuna_daub.study.claims import claim
 from optuna_daub.study.known import Known
 from optuna_daub.study.records import Run
-from optuna_daub.study.worker import Worker
 
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.01, 0.5
@@ -62,16 +61,14 @@ def assign(asking: Asking) -> Run:
 
 def _check_can_wait(asking: Asking) -> None:
     """Raise an error if this thread would wait for trials only it can end."""
-    worker, trial, known = asking.worker, asking.trial, asking.worker.known
+    trial, known = asking.trial, asking.worker.known
     held = [
         number
         for number, other in known.unfinished.items()
         if number != trial.number and other.state == "running"
         if number not in known.runs or known.runs[number].learner is not None  # idle ones wait too
     ]
-    if asking.stale_after is not None and not worker.holders.keys() >= {*held}:
-        return  # after these seconds this object takes over what others have asked for
-    if held and all(_is_own(worker, number) for number in held):
+    if held and all(_is_own(asking, number) for number in held):
         raise RuntimeError(
             "Every learner that deserves data is held by trials that this thread has asked "
             f"for, but trials {sorted(held)} were not told: call `study.tell` for one of them, "
@@ -79,9 +76,13 @@ def _check_can_wait(asking: Asking) -> None:
         )
 
 
-def _is_own(worker: Worker, number: int) -> bool:
+def _is_own(asking: Asking, number: int) -> bool:
     """Return whether only this thread can end a trial."""
-    holders = liveness.holders_of(worker, number)
+    holders = liveness.holders_of(asking.worker, number)
+    # After `stale_after` seconds this object takes over what was asked for through another one.
+    is_elsewhere = number not in asking.worker.holders
+    if asking.stale_after is not None and is_elsewhere and all(h.begin is None for h in holders):
+        return False
     # A thread in an objective that waits for the jobs of an inner study goes on with its trial.
     return bool(holders) and all(
         holder.is_here or (holder.begin is None and holder.is_waiting_for_its_jobs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,12 @@ from tests.strategies import scores
 def test_a_training_size_is_at_least_1(size: int) -> None:
     with pytest.raises(ValueError, match=f"must be at least 1, but got {size}"):
         LearningCurve(0, (Observation(size, 0.5),))
+
+
+@pytest.mark.parametrize("errors", [-1, 1.5, "x", None])
+def test_errors_are_counted(errors: Any) -> None:
+    with pytest.raises(ValueError, match="`errors` must be"):
+        LearningCurve(0, errors=errors)
 
 
 @given(sizes=st.lists(st.integers(1, 20), min_size=2, max_size=5))

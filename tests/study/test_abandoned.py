@@ -333,9 +333,12 @@ def test_what_another_object_of_this_process_left_is_not_waited_for(
     final(study)
 
 
-def test_what_another_object_runs_around_this_call_is_refused_not_taken() -> None:
+@pytest.mark.parametrize("stale_after", [None, 0.1])
+def test_what_another_object_runs_around_this_call_is_refused_not_taken(
+    stale_after: float | None,
+) -> None:
     storage = InMemoryStorage()
-    study, other = table_study(1, storage), table_study(1, storage)
+    study, other = table_study(1, storage), table_study(1, storage, stale_after=stale_after)
 
     def objective(trial: optuna.Trial) -> float:
         with pytest.raises(RuntimeError, match=r"trials \[0\] were not told"):

@@ -4,11 +4,11 @@ Scores are standardized by those of the study, so a positive affine change of al
 forecasts in the same way. Hyperparameters are fitted to the first 1, 2, 3, ... trainings of the
 study, each time 15 % more: workers that know the same agree on them.
 
-Learners are *lost* if they failed, collapsed or violate a constraint; an error before the first
-score is enough, though such a learner may be tried again. To new points they count as
-trained on all the data, with a score that is the lower the more of their neighbours are lost.
-Otherwise points where learners fail would stay unknown, and nothing else would be proposed. They
-change no forecast of a learner, and their own forecasts follow from their scores alone.
+Learners are *lost* if they failed, collapsed or violate a constraint. So are those without a score
+that had an error, though they may be tried again. To new points lost learners count as trained on
+all the data, with a score that is the lower the more of their neighbours are lost. Otherwise
+points where learners fail would stay unknown, and nothing else would be proposed. They change no
+forecast of a learner, and their own forecasts follow from their scores alone.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def _facts(curve: LearningCurve) -> tuple[float, ...]:
     """
     seen, is_lost = curve.once(_trainings), curve.cause in ("failed", "collapsed", "infeasible")
     if not len(seen):
-        # One that has only failed may be tried again, but there new points may fail too.
+        # A learner that had an error may be tried again, but new points beside it may fail too.
         return 0.0, math.nan, math.inf, math.inf, 0.0, is_lost or curve.errors > 0
     return seen[-1, 0], seen[-1, 1], seen[0, 2], seen[-1, 2], len(seen), is_lost
 
