@@ -167,10 +167,8 @@ def table_problem(name: str, folder: Path = TABLES) -> Problem:
             parts = row["fit_seconds"], row["validation_seconds"]
             seconds = sum(float(part or 0.0) for part in parts)  # "" where it failed
             costs[learner, size] = seconds
-            share_scored = min(1.0, TRAINING_SCORED / size)
-            scoring_costs[learner, size] = share_scored * float(
-                row["training_score_seconds"] or 0.0
-            )
+            scoring = float(row["training_score_seconds"] or 0.0)
+            scoring_costs[learner, size] = min(1.0, TRAINING_SCORED / size) * scoring
             if not row["error"]:
                 scores = float(row["validation_score"]), float(row["training_score"])
                 seen[learner].append(Observation(size, *scores, TABLE_VALIDATION, seconds))
@@ -272,23 +270,16 @@ def lcdb_problems(known: Lcdb, full_sizes: tuple[int, int] = LCDB_FULL_SIZES) ->
         sizes = tuple(known.size[places].tolist())
         measured = np.isfinite(known.error_rate[row, :, 0][:, places]).all(axis=(-1, -2))
         learners = np.flatnonzero(measured & known.is_choosable).tolist()
-        curves = tuple(
-            LearningCurve(
-                learner,
-                tuple(
-                    Observation(size, 1.0 - rates[VALIDATION], training_score=1.0 - rates[0])
-                    for size, rates in zip(
-                        sizes, error[row, learner, places].tolist(), strict=True
-                    )
-                ),
-            )
-            for learner in learners
-        )
+        curves = []
+        for learner in learners:
+            rates = zip(sizes, error[row, learner, places].tolist(), strict=True)
+            seen = [Observation(n, 1 - r[VALIDATION], training_score=1 - r[0]) for n, r in rates]
+            curves.append(LearningCurve(learner, tuple(seen)))
         test = known.error_rate[row, :, 0, full, TEST].astype(float)
         yield Problem(
             name=f"openml {data_set}",
             sizes=sizes,
-            curves=curves,
+            curves=tuple(curves),
             costs={(i, size): float(size) for i in learners for size in sizes},
             verdicts={i: 1.0 - float(test[i]) for i in learners},
         )
@@ -322,17 +313,12 @@ def timed_problems(path: Path) -> Iterator[Problem]:
         seconds = seconds.loc[finished.index].dropna(axis=1)
         sizes, names = tuple(map(int, seconds.columns)), list(enumerate(seconds.index))
         costs = {(i, n): float(seconds.at[name, n]) for i, name in names for n in sizes}
-        curves = tuple(
-            LearningCurve(
-                i,
-                tuple(
-                    Observation(n, float(valid.at[name, n]), seconds=costs[i, n]) for n in sizes
-                ),
-            )
-            for i, name in names
-        )
+        curves = []
+        for i, name in names:
+            seen = [Observation(n, float(valid.at[name, n]), seconds=costs[i, n]) for n in sizes]
+            curves.append(LearningCurve(i, tuple(seen)))
         verdicts = {i: float(test.at[name, full]) for i, name in names}
-        yield Problem(f"openml {data_set}", sizes, curves, costs, verdicts, "seconds")
+        yield Problem(f"openml {data_set}", sizes, tuple(curves), costs, verdicts, "seconds")
 
 
 # --- All of them ---

@@ -1,7 +1,7 @@
 """Loss and cost of closed pools at each price, and the share of their intervals that hold.
 
     OMP_NUM_THREADS=1 python -m benchmarks.fit.closed_pools [--smoke] [--prices 0.04 0.07 ...]
-        [--prior joint.json]
+        [--prior joint.json] [--squared]
 
 The closed-pool rule (`core/policies/closed_pool.py`) is run on known learning curves: LCDB 1.1 and
 1.0, of which every second data set chose nothing, and the tables. At every moment of a run, once
@@ -16,6 +16,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,11 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--prices", type=float, nargs="+", default=PRICES)
     parser.add_argument("--prior", type=Path, help="file with another prior of forecasts")
+    parser.add_argument("--squared", action="store_true", help="the rule sees squared errors")
     options = parser.parse_args(arguments)
     prior = fitted()
     if options.prior:
         prior = Prior(**json.loads(options.prior.read_text(encoding="utf-8")))
     groups = dict(_groups(is_smoke=options.smoke))
+    if options.squared:
+        groups = {name: [squared(problem) for problem in each] for name, each in groups.items()}
     found = {
         price: {name: [run(p, price, prior) for p in each] for name, each in groups.items()}
         for price in options.prices
@@ -100,6 +104,16 @@ def _groups(*, is_smoke: bool) -> Iterator[tuple[str, list[Problem]]]:
             yield name, problems[::2]
             if others := problems[1::2]:
                 yield f"{name}, others", others
+
+
+def squared(problem: Problem) -> Problem:
+    """Return the problem with its errors squared; losses stay those of the scores."""
+
+    def one(curve: core.LearningCurve) -> core.LearningCurve:
+        seen = [replace(x, score=-((1.0 - x.score) ** 2)) for x in curve.observations]
+        return core.LearningCurve(curve.learner, tuple(seen))
+
+    return replace(problem, curves=tuple(map(one, problem.curves)))
 
 
 def run(problem: Problem, price: float, prior: Prior) -> Outcome:

@@ -5,9 +5,9 @@ A training set grows from n to m examples. With the smallest size n_1 of the stu
     A = ((n_1 / n)^c - (n_1 / m)^c) / (1 - 16^-c),
 
 which is 1 for the first four doublings and fades as power laws do. The gap of learner i is the
-difference of its score to the best one on the same number of examples. U = mean(sqrt(gap))^2 over
-first scores is the study's unit, and q_i = U (gap_i / U)^p. Gains are a linear model with normal
-effects,
+difference of its score to the best one on the same number of examples. The study's unit is
+U = mean(gap^(1/4))^4 over first scores, which bad learners hardly change: errors or their squares
+make much the same study. With q_i = U (gap_i / U)^p, gains are a linear model with normal effects,
 
     gain = sum of A_k a_k over doublings k + A (b q_i + e_i) + walk,
     e_i ~ N(0, (o U)^2),   walk ~ N(0, A (s (f |a + b q_i| + q_i + least U))^2)
@@ -316,7 +316,7 @@ def _study(curves: Curves, prior: Prior, one: float = 1.0) -> _Study:
     smallest = float(np.nanmin(sizes)) if is_begun.any() else 1.0
     held = winsorized(scores) if is_begun.any() else scores
     gaps = _gaps(sizes, held)
-    unit = float(np.mean(np.sqrt(gaps[is_begun, 0])) ** 2) if is_begun.any() else 0.0
+    unit = float(np.mean(gaps[is_begun, 0] ** 0.25) ** 4) if is_begun.any() else 0.0
     if is_begun.any() and unit * LARGEST_SCORE < (reach := np.nanmax(held) - np.nanmin(held)):
         unit = float(reach)  # first scores tie: take later differences as the unit
     with np.errstate(divide="ignore", invalid="ignore"):

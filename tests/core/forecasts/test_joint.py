@@ -57,7 +57,7 @@ def test_forecasts_are_the_answer_of_a_dense_regression(own: float) -> None:
     ]
     pool, c = Pool(Curves(curves)), prior.fading
     first = np.array([x.observations[0].score for x in curves])
-    unit = float(np.mean(np.sqrt(first.max() - first)) ** 2)
+    unit = float(np.mean((first.max() - first) ** 0.25) ** 4)
     best: dict[int, float] = {}
     for n in (500, 900, 8000):
         here = [s.score for x in curves for s in x.observations if s.size <= n]
@@ -106,7 +106,7 @@ def test_one_learner_without_a_gain_leaves_the_others_their_own() -> None:
     flat = curve(0, dict.fromkeys(SIZES, 0.8))
     others = [curve(i, {500: 0.8 - i / 50}) for i in range(1, 9)]
     forecasts = Joint(prior).forecasts(Pool(Curves([flat, *others])), FULL)
-    unit = float(np.mean(np.sqrt(np.arange(9) / 50)) ** 2)
+    unit = float(np.mean((np.arange(9) / 50) ** 0.25) ** 4)
     least = prior.own * unit * way(500, FULL, 500, prior.fading)
     assert all(float(forecasts[i].scale) >= least * (1 - 1e-9) for i in range(1, 9))
 
