@@ -14,12 +14,17 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree import DecisionTreeRegressor
 
+from optuna_daub.tabular.process import quiet
 from optuna_daub.tabular.table import as_numbers
 from optuna_daub.tabular.table import imported
+from optuna_daub.tabular.table import is_text
 from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import said_lost
 from optuna_daub.tabular.table import unit_of
 from optuna_daub.tabular.target import Target
+from optuna_daub.tabular.times import are_durations
+from optuna_daub.tabular.times import as_dates
+from optuna_daub.tabular.times import as_durations
 
 
 MAX_LEAK_ROWS, MIN_LEAK_ROWS = 10_000, 400
@@ -34,6 +39,12 @@ LEAK_SHARE = 0.98
 
 _TOTAL = re.compile(r"\s*(?:(?:grand )?totals?|sum|summe|gesamt|insgesamt)\s*:?\s*", re.IGNORECASE)
 """Names of a row of totals."""
+
+_ID = re.compile(r"(?i:index|row|unnamed: 0|(?:.*[\W_])?id)|.*[a-z]I[dD]", re.DOTALL)
+"""Names of a column of identifiers, such as "id", "customer_id" and "CustomerId"."""
+
+_NUMBERS = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}
+"""Types of numbers without gaps, by the kind of a column's type."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +120,8 @@ def checked_columns(frame: Any, target: Target) -> Columns:
         by_reason.setdefault(reason, []).append(name)
     notes = said + [f"Left out: {_listed(names)}, which {r}." for r, names in by_reason.items()]
     frame = frame[[name for name in frame.columns if name not in lost]]
-    notes += _giving_away(frame, target)
+    with quiet(hidden=UserWarning):  # scikit-learn warns of many classes
+        notes += _giving_away(frame, target)
     return Columns(frame, tuple(notes), units)
 
 
@@ -123,11 +135,11 @@ def _lost(column: Any, name: str) -> str:
     is_whole = len(known) == len(column)
     if types.is_complex_dtype(column.dtype):
         return "has complex numbers"
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
-        numbers = known.to_numpy()
+    if types.is_numeric_dtype(column.dtype):
+        numbers = known.to_numpy(dtype=_NUMBERS[column.dtype.kind])
         if is_whole and numbers.min() == numbers.max():
             return "has one value only"
-        return "numbers the rows" if column.dtype.kind in "iu" and _counts(known, name) else ""
+        return "numbers the rows" if _counts(numbers, name) else ""
     try:
         n_values = known.nunique()
     except TypeError:  # lists, dicts and the like
@@ -135,8 +147,8 @@ def _lost(column: Any, name: str) -> str:
         return f"has values that are no numbers, dates or words ({type(odd).__name__})"
     if n_values == 1 and is_whole:
         return "has one value only"
-    is_of_words = n_values == len(column) and not types.is_numeric_dtype(column.dtype)
-    return "has another word in each row" if is_of_words and _are_names(known) else ""
+    is_of_words = n_values == len(column) and _are_names(known)
+    return "has another word in each row" if is_of_words else ""
 
 
 def _is_hashable(cell: Any) -> bool:
@@ -150,21 +162,25 @@ def _is_hashable(cell: Any) -> bool:
 def _are_names(column: Any) -> bool:
     """Return whether the first values are single words, and neither dates nor numbers."""
     words = column.iloc[:MAX_LEAK_ROWS]
+    if imported("pandas").api.types.infer_dtype(words) in ("mixed", "bytes"):  # such as UUIDs
+        words = words.map(str)
     if not all(isinstance(word, str) and word and " " not in word.strip() for word in words):
         return False
     are_dates = _is_date(words.iloc[0]) or _is_date(words.iloc[-1])  # one may be "NA"
     return not are_dates and not all(map(_is_number, words))
 
 
-def _counts(known: Any, name: str) -> bool:
-    """Return whether a column numbers the rows.
+def _counts(known: NDArray[Any], name: str) -> bool:
+    """Return whether whole numbers count the rows.
 
-    Its numbers rise by one, or they all differ and it is called "id", "index" or the like."""
-    word = name.lower().replace(" ", "_")
-    if (np.diff(known.to_numpy().astype(np.int64)) == 1).all() and len(known) > 1:
+    They rise or fall by one, or they all differ and are called "id", "index" or the like.
+    """
+    if known.dtype.kind == "b" or not (np.isfinite(known) & (np.rint(known) == known)).all():
+        return False
+    steps = np.diff(known) if known.dtype.kind == "f" else np.diff(known.astype(np.int64))
+    if len(steps) and abs(steps[0]) == 1 and (steps == steps[0]).all():
         return True
-    is_called_so = word in ("id", "index", "row", "unnamed:_0") or word.endswith("_id")
-    return is_called_so and bool(known.is_unique)
+    return bool(_ID.fullmatch(name)) and len(np.unique(known)) == len(known)
 
 
 def _is_number(word: str) -> bool:
@@ -177,9 +193,10 @@ def _is_number(word: str) -> bool:
 
 def _is_date(word: str) -> bool:
     pandas = imported("pandas")
-    return bool(word[:1].isdigit() and not _is_number(word)) and pandas.notna(
-        pandas.to_datetime(word, errors="coerce")
-    )
+    if not word[:1].isdigit() or _is_number(word):
+        return False
+    with quiet():  # pandas warns of days before months, and of quarters
+        return bool(pandas.notna(pandas.to_datetime(word, errors="coerce")))
 
 
 def _giving_away(frame: Any, target: Target) -> Iterator[str]:
@@ -187,6 +204,9 @@ def _giving_away(frame: Any, target: Target) -> Iterator[str]:
     n_rows = max(MIN_LEAK_ROWS, MAX_LEAK_ROWS * LEAK_COLUMNS // max(LEAK_COLUMNS, frame.shape[1]))
     rows = np.random.default_rng(0).permutation(len(frame))[:n_rows]
     y = target.values[rows]
+    if target.task == "regression":
+        # Ranks, since squares overflow, and a few large amounts hide that all others are known.
+        y = np.unique(y, return_inverse=True)[1].astype(np.float64)
     half = len(rows) // 2
     constant = _error_of_constant(y[:half], y[half:], has_classes=target.task == "classification")
     if constant <= 0:
@@ -203,19 +223,22 @@ def _giving_away(frame: Any, target: Target) -> Iterator[str]:
 
 
 def _as_numbers(column: Any) -> NDArray[np.float64]:
-    """Return the ranks of numbers, and words as numbers in the order of their first rows.
+    """Return the ranks of numbers and times, and words as numbers in the order of first rows.
 
     A tree rounds to 32 bits, which different large numbers do not survive. Their ranks do. Numbers
     beyond 3e38 are missing, as in the preparation.
     """
     pandas = imported("pandas")
     types = pandas.api.types
+    if is_text(column):
+        column = as_durations(column) if are_durations(column) else as_dates(column)
     if types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype):
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
     elif types.is_datetime64_any_dtype(column.dtype) or types.is_timedelta64_dtype(column.dtype):
         numbers = column.astype("int64").to_numpy(dtype=np.float64)
     else:
-        numbers = pandas.factorize(column.map(str))[0].astype(np.float64)
+        words = column.astype(object).map(str).str.strip()  # as the preparation reads them
+        numbers = pandas.factorize(words)[0].astype(np.float64)
     ranks = np.full(len(numbers), np.nan)
     with np.errstate(over="ignore"):
         finite = np.isfinite(numbers.astype(np.float32))

@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 import traceback
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -180,13 +181,17 @@ def _predict(asked: argparse.Namespace, say: Any) -> None:
             "`--model` must be a file that `fit` has saved, but "
             f"{asked.model} holds {type(model).__name__}."
         )
-    found = pandas.DataFrame({model.target: model.predict(asked.table, header=asked.header)})
-    if asked.proba:
-        if model.task != "classification":
-            raise TableError("`--proba` needs a model of classes, but this one predicts amounts.")
-        shares = model.predict_proba(asked.table, header=asked.header)
-        for code, name in enumerate(model.classes):
-            found[f"{model.target}={name}"] = shares[:, code]
+    if asked.proba and model.task != "classification":
+        raise TableError("`--proba` needs a model of classes, but this one predicts amounts.")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        found = pandas.DataFrame({model.target: model.predict(asked.table, header=asked.header)})
+        if asked.proba:
+            shares = model.predict_proba(asked.table, header=asked.header)
+            for code, name in enumerate(model.classes):
+                found[f"{model.target}={name}"] = shares[:, code]
+    for said in dict.fromkeys(str(warning.message) for warning in caught):
+        sys.stderr.write(f"{said}\n")
     if asked.out is None:
         say(found.to_csv(index=False, lineterminator="\n").rstrip("\n"))
     else:

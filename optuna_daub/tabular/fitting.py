@@ -233,7 +233,8 @@ def _prepared(
     """
     given = read_table(table, header=header)
     frame = given.frame
-    say(f"{len(frame):,} rows, {frame.shape[1]:,} columns.")
+    n = len(frame)
+    say(f"{n:,} row{'s' * (n > 1)}, {frame.shape[1]:,} columns.")
     notes = [*given.notes, *filter(None, [said_total(frame)])]
     for note in notes:  # before an error that they may explain
         say(note)

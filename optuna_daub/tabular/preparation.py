@@ -86,7 +86,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 self.notes_ += [f"`{name}` {forms.note}."] if forms.note else []
         # skrub takes some 10 ms for each column, so columns of numbers bypass it.
         self.plain_ = [n for n, kind in self.kinds_.items() if kind in ("numbers", "durations")]
-        self.other_ = [name for name in self.columns if name not in {*self.plain_}]
+        plain_names = {*self.plain_}
+        self.other_ = [name for name in self.columns if name not in plain_names]
         self.text_ = tuple(n for n, kind in self.kinds_.items() if _is_of_text(used[n], kind))
         self.n_infinite_ = 0
         self.centres_: list[float] = []
@@ -97,7 +98,9 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         codes = OrdinalEncoder(
             handle_unknown="use_encoded_value", unknown_value=-1, dtype=np.float32
         )
-        self.vectorizer_ = imported("skrub").TableVectorizer(low_cardinality=codes)
+        skrub = imported("skrub")
+        of_text = skrub.StringEncoder(random_state=0)  # else of numpy's global state
+        self.vectorizer_ = skrub.TableVectorizer(low_cardinality=codes, high_cardinality=of_text)
         others = self._others(used)
         for name in self.forms_:
             self._note_lost(used[name], others[name].isna().to_numpy(dtype=bool))
@@ -212,7 +215,7 @@ def _kind(column: Any) -> str:
     inferred = types.infer_dtype(column, skipna=True)
     spans = {"timedelta": "durations", "time": "durations", "period": "dates"}
     spans |= {"datetime": "dates"}  # in several time zones
-    return spans.get(inferred, "others")
+    return spans.get(inferred, "words")
 
 
 def _is_of_text(column: Any, kind: str) -> bool:
@@ -223,14 +226,17 @@ def _is_of_text(column: Any, kind: str) -> bool:
 
 
 def _as_words(column: Any) -> Any:
-    """Return a column as words. A whole number is the same word with a point and without."""
+    """Return a column as words, without blanks at their ends.
+
+    A whole number is the same word with a point and without.
+    """
     pandas = imported("pandas")
     if isinstance(column.dtype, pandas.CategoricalDtype):
         column = column.astype(object)
     if pandas.api.types.infer_dtype(column, skipna=True).startswith("date"):
         return column  # skrub knows dates from their text
     if is_text(column):
-        return column.str.replace(r"^(-?\d+)\.0$", r"\1", regex=True)
+        return column.str.strip().str.replace(r"^(-?\d+)\.0$", r"\1", regex=True)
     if pandas.api.types.is_object_dtype(column.dtype):  # equal ones may be of several types
         return column.map(_word, na_action="ignore").astype("string")
     places, values = pandas.factorize(column)
@@ -241,7 +247,7 @@ def _as_words(column: Any) -> Any:
 def _word(value: Any) -> str:
     if isinstance(value, float | np.floating) and value.is_integer():
         return str(int(value))
-    return re.sub(r"^(-?\d+)\.0$", r"\1", str(value))
+    return re.sub(r"^(-?\d+)\.0$", r"\1", str(value).strip())
 
 
 def _as_categories(column: Any) -> Any:
@@ -252,7 +258,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "dates": as_dates,
     "categories": _as_categories,
     "words": _as_words,
-    "others": lambda column: column,
+    "others": lambda column: column,  # dates in models that were saved by earlier versions
 }
 """Functions that read a column for skrub, by what it was in `fit`."""
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
 from optuna_daub.tabular.table import MISSING_WORDS
 from optuna_daub.tabular.table import NO_NAMES
+from optuna_daub.tabular.table import NO_SIGNS
 from optuna_daub.tabular.table import Header
 from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import Table
@@ -17,8 +21,11 @@ from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import check_names
 from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import is_text
+from optuna_daub.tabular.text_files import as_in_file
 from optuna_daub.tabular.text_files import has_names
 from optuna_daub.tabular.text_files import read_text
+from optuna_daub.tabular.text_files import signs_of_numbers
+from optuna_daub.tabular.text_files import told_truth
 from optuna_daub.tabular.text_files import without_names
 
 
@@ -29,7 +36,8 @@ PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx",)
 READABLE = "CSV and TSV (also .gz, .bz2, .xz, .zip), Parquet (.parquet) and Excel (.xlsx)"
 MAX_LINES = 1000
-"""Number of lines of an Excel file that are read to find names."""
+"""Number of lines of an Excel file that are read to find names, and of cells of each column of
+text in a frame that are read to find the decimal sign."""
 
 
 def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = None) -> Table:
@@ -68,12 +76,47 @@ def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = 
     check_names(names, learnt)
     if len(frame) == 0:
         raise TableError("A table must have rows to learn from, but this one has none.")
-    notes = table.notes
-    if index := [text_of(name) for name in frame.index.names if name is not None]:
-        listed = ", ".join(f"`{name}`" for name in index)
-        notes += (f"Left out: {listed}, the table's index (`reset_index()` makes it a column).",)
+    notes = (*table.notes, *_left_out(frame.index))
     frame = _without_arrow(frame.set_axis(names, axis=1).reset_index(drop=True))
+    if not table.is_from_text:
+        table = _read_words(frame, learnt)
+        frame = table.frame
     return replace(table, frame=frame, notes=notes)
+
+
+def _left_out(index: Any) -> Iterator[str]:
+    """Yield a note on an index with a name, or with more than numbers of rows."""
+    named = [f"`{text_of(name)}`, " for name in index.names if name is not None]
+    if named or not imported("pandas").api.types.is_integer_dtype(index.dtype):
+        yield f"Left out: {''.join(named)}the table's index (`reset_index()` makes it a column)."
+
+
+def _read_words(frame: Any, learnt: Learnt | None) -> Table:
+    """Return a frame whose text is read as that of a file; a blank cell is missing.
+
+    Numbers in text are rewritten only if they have decimal commas, and no other column has points.
+    """
+    frame = frame.copy(deep=False)
+    used = [name for name in frame.columns if not learnt or name in learnt.columns]
+    text = [name for name in used if is_text(frame[name])]
+    for name in text:
+        is_blank = (frame[name].str.strip() == "").fillna(False).to_numpy(dtype=bool)
+        if is_blank.any():
+            frame[name] = frame[name].mask(is_blank)
+    others = [name for name in text if not learnt or name not in learnt.text]
+    cells = [cell for name in others for cell in frame[name].dropna().head(MAX_LINES)]
+    signs = signs_of_numbers(cells, ",", learnt.signs if learnt else NO_SIGNS)
+    if signs.decimal == "," and not any(_has_fractions(frame[name]) for name in used):
+        return Table(frame, (), signs, as_in_file(frame, others, signs, learnt)[1])
+    return Table(frame, written=told_truth(frame, others))
+
+
+def _has_fractions(column: Any) -> bool:
+    """Return whether a column is of floats, of which some are not whole."""
+    if column.dtype.kind != "f":
+        return False
+    rest = column.dropna().to_numpy(dtype=np.float64)
+    return bool((np.rint(rest) != rest).any())
 
 
 def _as_pandas(source: Any) -> Any:
@@ -82,12 +125,14 @@ def _as_pandas(source: Any) -> Any:
         return source
     if hasattr(source, "collect") and hasattr(source, "collect_schema"):  # polars, lazy
         source = source.collect()
-    if hasattr(source, "to_pandas"):  # polars, pyarrow and most others
-        return source.to_pandas()
     try:
+        if hasattr(source, "to_pandas"):  # polars, pyarrow and most others
+            return source.to_pandas()
         if source is None:
             raise TypeError  # for pandas an empty frame
         return pandas.DataFrame(source)
+    except ImportError:  # polars needs pyarrow for this
+        raise
     except Exception as error:  # also of an object whose items cannot be read
         raise TableError(
             "A table must be the path of a file or a frame of pandas, polars or pyarrow, but got "

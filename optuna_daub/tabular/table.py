@@ -85,7 +85,9 @@ class Table:
     """Notes for the user, one sentence each."""
     signs: Signs = NO_SIGNS
     written: Mapping[str, Any] = field(default_factory=dict)
-    """Columns as in the file, by name, where reading has rewritten their numbers."""
+    """Columns as they are written, by name, where reading has changed that."""
+    is_from_text: bool = False
+    """True for a text file, whose words are read."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +145,9 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
         words: column of text.
         signs: signs in its numbers.
         are_known: whether the column is one of numbers. If not, units other than money and per
-            cent must be the same in all numbers, with a blank if they are capitals, some numbers
-            must be without brackets, and some no telephone numbers such as 555 123 456.
+            cent must be the same in all numbers, with a blank if they are capitals, and no days;
+            some numbers must be without brackets, and some no telephone numbers such as
+            555 123 456.
 
     >>> import pandas as pd
     >>> words = pd.Series(["1.234,5 €", "-", "(7 000)"])
@@ -153,6 +156,8 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
     """
     decimal, thousands = re.escape(signs.decimal or "."), re.escape(signs.thousands)
     groups = rf"[1-9]\d{{0,2}}(?:[{thousands}{GROUPING}]\d{{3}})+"
+    if signs.thousands == ",":  # as in India
+        groups = rf"(?:{groups}|[1-9]\d?(?:,\d\d)+,\d{{3}})"
     digits = rf"(?:(?:{groups}|\d+)(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
     number = (
         rf"[{BLANKS}]*(?P<open>\(?)(?P<before>{_PREFIX})[{BLANKS}]*(?P<digits>{digits})"
@@ -171,7 +176,9 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
         has_unit = unit.str.contains("[^\\W\\d]", regex=True).astype(bool)
         # Capitals without a blank, as in ABC100 or 5A, are codes.
         is_code = unit.str.fullmatch("[A-Z]+") & ~words[is_number].str.contains(rf"[{BLANKS}]")
-        is_fine &= ~is_code & (~has_unit | (unit[is_fine].nunique() == 1))
+        # 3 days is a duration, as 3 days 12:00:00 is.
+        is_fine &= ~is_code & ~unit.isin(("day", "days"))
+        is_fine &= ~has_unit | (unit[is_fine].nunique() == 1)
         are_telephones = words[is_number].str.fullmatch(_TELEPHONE).all()
         is_fine &= not (in_brackets[is_fine].all() or are_telephones)
     is_number[is_number] = is_fine

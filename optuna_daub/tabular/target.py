@@ -121,12 +121,14 @@ def checked_target(
         raise TableError(f"`target` must have values, but `{name}` is empty in every row.")
     as_written = (written or {}).get(name)
     kind, known, words = _read(column[kept], name, given, as_written)
-    if kind in ("numbers", "yes or no", "dates"):
+    if kind != "text":
         finite = _are_finite(known, kind)
         kept[np.flatnonzero(kept)[~finite]] = False
         known = known[finite]
         if not len(known):
-            raise TableError(f"`target` must have values, but those of `{name}` are infinite.")
+            raise TableError(
+                f"`target` must have values, but those of `{name}` are infinite or beyond 3e38."
+            )
     if known.nunique() == 1:
         raise TableError(
             f"`target` must have at least two different values, but `{name}` is "
@@ -173,10 +175,14 @@ def _as_written(kind: str, known: Any, as_written: Any) -> tuple[str, Any]:
 
 
 def _are_finite(known: Any, kind: str) -> NDArray[np.bool_]:
-    """Return True for dates that are there, and for numbers that are finite."""
-    if kind == "dates":
+    """Return True for dates and durations that are there, and for numbers finite in 32 bits.
+
+    Models of several kinds cannot learn others.
+    """
+    if kind in ("dates", "durations"):
         return np.asarray(known.notna(), bool)
-    return np.asarray(np.isfinite(known.to_numpy(dtype=np.float64)))
+    with np.errstate(over="ignore"):
+        return np.asarray(np.isfinite(known.to_numpy(dtype=np.float64).astype(np.float32)))
 
 
 def _numbers_or_words(
@@ -275,6 +281,12 @@ def _of_classes(
             )
     _check_rows(len(known), name)
     classes, codes = np.unique(known.to_numpy(), return_inverse=True)
+    words = {word for word in classes if isinstance(word, str)}
+    if odd := sorted(word for word in words if word != word.strip() and word.strip() in words):
+        notes.append(
+            f"`{name}` has classes that differ by blanks only ({brief(odd[0])} and "
+            f"{brief(odd[0].strip())}): write them alike if they are the same."
+        )
     return Target(name, "classification", codes, classes, kept, tuple(notes))
 
 

@@ -17,6 +17,9 @@ FEW_VALUES = 20
 """Largest number of different whole numbers that count as classes, as in
 `TrainingSizeObjective`."""
 
+_LONG = re.compile(r"\s*-?\d+ days?(?: [-+]?\d\d:\d\d:\d\d(?:\.\d+)?)?\s*")
+"""Text of a duration with its days, as pandas writes all of a column."""
+
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 """Text of an ISO date, which means the same day everywhere."""
 
@@ -71,14 +74,16 @@ def _kind_of_objects(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
 
 
 def _kind_of_text(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
-    """Return text, or dates if there are many and all are written year first.
+    """Return text, or dates if there are many and all are written year first, or durations.
 
-    Words for a missing cell among dates become missing.
+    Words for a missing cell among dates and durations become missing.
     """
     text = pandas.Series([*map(str, known)], index=known.index, dtype=object)
     real = real_words(text)
     if real.nunique() > FEW_VALUES and all(map(_ISO_DATE.fullmatch, real)):
         return "dates", _dates(real, name, pandas).reindex(text.index)
+    if real.nunique() > FEW_VALUES and all(map(_LONG.fullmatch, real)):
+        return "durations", pandas.to_timedelta(real).reindex(text.index)
     return "text", text
 
 
@@ -92,9 +97,7 @@ def _dates(known: Any, name: str, pandas: Any) -> Any:
     if pandas.api.types.is_object_dtype(known.dtype):
         known = known.map(lambda date: getattr(date, "start_time", date))  # of a period
     try:
-        zones = {getattr(date, "tzinfo", None) is None for date in known}
-        found = pandas.to_datetime(known, utc=False in zones, format="ISO8601")
-        found = found.dt.tz_localize(None) if found.dt.tz is None else found.dt.tz_convert(None)
+        found = pandas.to_datetime(known, utc=True, format="ISO8601").dt.tz_convert(None)
         return found.astype("datetime64[us]")
     except (ValueError, TypeError, OverflowError) as error:
         raise TableError(

@@ -9,6 +9,7 @@ import lzma
 import re
 import zipfile
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import filterfalse
@@ -48,13 +49,19 @@ _COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 _GROUPS = re.compile(r"\s*[-+]?\d{1,3}(\.\d{3})+,\d+\s*")
 _GROUPS_BY = {
     ".": re.compile(r"\s*[-+]?\d{1,3}(\.\d{3})+(,\d+)?\s*"),
-    ",": re.compile(r"\s*[-+]?\d{1,3}(,\d{3})+(\.\d+)?\s*"),
+    ",": re.compile(r"\s*[-+]?(\d{1,3}(,\d{3})+|\d{1,2}(,\d\d)+,\d{3})(\.\d+)?\s*"),
 }
-"""Patterns of numbers with a sign between thousands, by that sign."""
+"""Patterns of numbers with a sign between thousands, by that sign. In India 12,34,567 is one."""
 _BETWEEN = re.compile(rf"(?<=\d)[{GROUPING}](?=\d{{3}}(?!\d))")
 """Pattern of a blank or an apostrophe between thousands."""
 _UNITS = re.compile(rf"^[A-Z]{{3}}(?=[{BLANKS}]*[-+\d])|(?<=\d)[{BLANKS}]*{UNIT}$")
 """Pattern of a unit before a number or after it."""
+_CODE = re.compile(r"\s*[-+]?0\d")
+"""Pattern of the first signs of a number that loses zeros when it is read, such as 007."""
+_TRUTH = dict.fromkeys(("True", "TRUE", "true"), True) | dict.fromkeys(
+    ("False", "FALSE", "false"), False
+)
+"""Words for true and false, which pandas reads as such in a file."""
 _NO_FLOAT = rf"^[-+]?0\d|(?:[{MONEY}%]|{UNIT})$"
 """Pattern of codes such as 007, and of numbers with a unit."""
 
@@ -71,6 +78,8 @@ class _Text:
     has_header: bool
     is_text: tuple[bool, ...]
     """For each column, whether it is text although a number could be read from it."""
+    is_written: tuple[bool, ...]
+    """For each column, whether pandas would lose how its numbers or truth values are written."""
     has_open_ends: bool
     """True if all lines but the header end with a separator."""
 
@@ -93,7 +102,7 @@ def read_text(path: Path, header: Header, learnt: Learnt | None) -> Table:
     if not how.has_header:
         table = without_names(frame, header)
         frame, notes = table.frame, [*notes, *table.notes]
-    return Table(frame, tuple(notes), how.signs, written)
+    return Table(frame, tuple(notes), how.signs, written, is_from_text=True)
 
 
 def has_names(rows: Sequence[Sequence[str]], header: Header) -> bool:
@@ -125,14 +134,16 @@ def _parsed(
         keys = names = [*imported("pandas").read_csv(path, nrows=0, **options).columns]
     text = {name for name, is_it in zip(names, how.is_text, strict=False) if is_it}
     text |= {*learnt.text} if learnt else set()
-    types = {key: str for key, name in zip(keys, names, strict=True) if name in text}
-    frame = _read(path, keys, {*types} if learnt else set(), dtype=types, **options)
-    others = [key for key in keys if key not in types]
-    words, written = _rewritten(frame, others, how.signs, learnt)
+    words = {key for key, name in zip(keys, names, strict=True) if name in text}
+    odd = {key for key, is_it in zip(keys, how.is_written, strict=False) if is_it}
+    types = dict.fromkeys(words | odd, str)
+    frame = _read(path, keys, words if learnt else set(), dtype=types, **options)
+    others = [key for key in keys if key not in words]
+    rest, written = as_in_file(frame, others, how.signs, learnt)
     if learnt:
         return frame, {}
     # A class may be called "None", so its column is read again.
-    if kept := {key for key in (*words, *types) if frame[key].hasnans}:
+    if kept := {key for key in (*rest, *words) if frame[key].hasnans}:
         again = _read(path, keys, kept, dtype=types, **options)
         for key in kept:
             frame[key] = again[key]
@@ -141,16 +152,27 @@ def _parsed(
     }
 
 
-def _rewritten(
+def told_truth(frame: Any, keys: Iterable[Any]) -> dict[Any, Any]:
+    """Read words for true and false, and return those columns as they are written."""
+    written = {}
+    for key in keys:
+        known = frame[key].dropna()
+        if len(known) and known.iloc[0] in _TRUTH and known.isin(_TRUTH).all():
+            written[key], frame[key] = frame[key], frame[key].astype(object).map(_TRUTH)
+    return written
+
+
+def as_in_file(
     frame: Any, keys: list[Any], signs: Signs, learnt: Learnt | None
 ) -> tuple[list[Any], dict[Any, Any]]:
-    """Write numbers among words as Python does, units last.
+    """Write numbers among words as Python does, units last; read words for true and false.
 
     Return the other columns of text, and those that were rewritten as in the file. A word among
     numbers leaves all of them as they are in the file.
     """
-    words, written = [], {}
-    for key in filter(lambda key: is_text(frame[key]), keys):
+    text = [key for key in keys if is_text(frame[key])]
+    words, written = [], told_truth(frame, text)
+    for key in [key for key in text if key not in written]:
         plain, is_number = plain_numbers(frame[key], signs, are_known=learnt is not None)
         n_known = frame[key].notna().sum()
         if not learnt and is_number.sum() < NEARLY_ALL * n_known:
@@ -203,13 +225,17 @@ def _looked_at(path: Path, header: Header, learnt: Learnt | None) -> _Text:
         has_header and bool(rows) and all(r[len(first) :] in ([""], [" "]) for r in rows)
     )
     cells = [cell for row in rows for cell in row if cell]
-    signs = _signs_of_numbers(cells, separator, learnt.signs if learnt else NO_SIGNS)
+    signs = signs_of_numbers(cells, separator, learnt.signs if learnt else NO_SIGNS)
     columns = [*zip_longest(*(rows if has_header else [first, *rows]), fillvalue="")]
     if has_header and not has_open_ends:
         # Cells beyond the names come first: they name the rows.
         columns = columns[max(len(columns) - len(first), 0) :]
     is_text = tuple(_is_text(column, signs) for column in columns)
-    return _Text(encoding, separator, signs, int(told != ""), has_header, is_text, has_open_ends)
+    is_written = tuple(map(_is_written, columns))
+    skipped = int(told != "")
+    return _Text(
+        encoding, separator, signs, skipped, has_header, is_text, is_written, has_open_ends
+    )
 
 
 def _first_lines(path: Path) -> tuple[str, str, list[str]]:
@@ -227,7 +253,7 @@ def _first_lines(path: Path) -> tuple[str, str, list[str]]:
     return encoding, told[1] if told else "", lines
 
 
-def _signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Signs:
+def signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Signs:
     """Return the signs in the numbers among cells. Those known from another table are kept."""
     plain = [_bare(cell) for cell in cells if not _UNITS.search(cell.strip(BLANKS))]
     cells = [*map(_bare, cells)]
@@ -270,6 +296,13 @@ def _is_text(cells: Sequence[str], signs: Signs) -> bool:
     return 2 * len(numbers) < len(with_it)
 
 
+def _is_written(cells: Sequence[str]) -> bool:
+    """Return whether a cell is a code such as 007, or all are words such as TRUE or true."""
+    known = [cell for cell in cells if cell and cell not in MISSING_WORDS]
+    are_plain = {*known} <= {"True", "False"}
+    return any(map(_CODE.match, known)) or (not are_plain and {*known} <= {*_TRUTH})
+
+
 def _opened(path: Path) -> IO[bytes]:
     match path.suffix.lower():
         case ".gz":
@@ -289,8 +322,11 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _encoding(sample: bytes) -> str:
-    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
+        return "utf-32" if sample[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") else "utf-16"
+    zeros = [sample[at:SAMPLE:2].count(0) for at in (0, 1)]
+    if 2 * max(zeros) > len(sample) / 2:  # most letters have a zero beside them
+        return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
     for cut in range(4):  # the sample may end within a character
         try:
             sample[: len(sample) - cut].decode("utf-8")

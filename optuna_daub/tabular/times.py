@@ -29,7 +29,8 @@ LONGEST = 40
 _SHORT_YEAR = re.compile(r"^(\d{1,2}([-/. ])(?:\d{1,2}|[A-Za-z]{3,9})\2)(\d\d)(?![\d:])")
 _HALF_OF_DAY = re.compile(r"\s*\b[AaPp][Mm]$|(?<=\d)[AaPp][Mm]$")
 _DURATION = (
-    r"\s*[-+]?(?:\d+ days?,? )?[-+]?\d{1,3}:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:\s*[AaPp][Mm])?\s*"
+    r"\s*[-+]?(?:\d+ days?|(?:\d+ days?,? )?[-+]?\d{1,3}:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+    r"(?:\s*[AaPp][Mm])?)\s*"
 )
 _SPANS = (str, datetime.time, datetime.timedelta, np.timedelta64)
 """Types of cells that may hold a duration."""
@@ -60,7 +61,7 @@ def date_forms(column: Any) -> Forms | None:
     'has years of two digits: taken for 1924 to 2023'
     >>> date_forms(pd.Series(["red", "2020-12-31"]))
     """
-    words = real_words(column.dropna().str.strip())
+    words = real_words(_first_days(column.dropna().str.strip()))
     words = words.sample(min(len(words), CHECKED), random_state=0)
     found: list[str] = []
     notes: list[str] = []
@@ -165,7 +166,7 @@ def are_durations(column: Any) -> bool:
     n_words = len(words)
     words = words[words.str.fullmatch(_DURATION)]
     of_day = words.str.contains("[AaPp][Mm]")
-    are_alike = words[~of_day].str.count(":").nunique() < 2
+    are_alike = words[~of_day & words.str.contains(":")].str.count(":").nunique() < 2
     return are_alike and len(words) > 0 and len(words) >= NEARLY_ALL * n_words
 
 
@@ -215,14 +216,18 @@ def as_dates(column: Any, forms: Forms | None = None) -> Any:
         is_whole = (years % 1 == 0) & (years.abs() < 1e15)
         column = years.where(is_whole).astype("Int64").astype("string")
     if is_text(column):
-        # The text of a week has its last day too.
-        column = column.str.replace(r"^(\d{4}-\d\d-\d\d)/\d{4}-\d\d-\d\d$", r"\1", regex=True)
-        column = column.str.replace(r"^(\d{4})Q([1-4])$", _first_day, regex=True)
+        column = _first_days(column)
         if not forms and (forms := date_forms(column)) and forms.note:
             warnings.warn(f"`{column.name}` {forms.note}.", UserWarning, stacklevel=2)
         if forms:
             return read_dates(column, forms)
     return column
+
+
+def _first_days(words: Any) -> Any:
+    """Return words with weeks, whose text has their last day too, and quarters as first days."""
+    words = words.str.replace(r"^(\d{4}-\d\d-\d\d)/\d{4}-\d\d-\d\d$", r"\1", regex=True)
+    return words.str.replace(r"^(\d{4})Q([1-4])$", _first_day, regex=True)
 
 
 def _first_day(quarter: re.Match[str]) -> str:

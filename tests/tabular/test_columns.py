@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,11 @@ LOST = {
     "lists": ([["a"]] * N, r"are no numbers, dates or words \(list\)"),
     "a list among words": (["a", ["b"]] * (N // 2), r"no numbers, dates or words \(list\)"),
     "dicts": ([{"a": 1}] * N, r"are no numbers, dates or words \(dict\)"),
+    "numbers that fall": (range(N, 0, -1), "numbers the rows"),
+    "numbers with a type for gaps": (pandas.array(range(N), "Int64"), "numbers the rows"),
+    "floats from 0": (np.arange(N) * 1.0, "numbers the rows"),
+    "numbers in text": ([f"{i:06}" for i in range(N)], "numbers the rows"),
+    "identifiers": ([uuid.UUID(int=i * 3**70) for i in range(N)], "has another word in each row"),
     "complex": (np.ones(N) * np.arange(N) * 1j, "has complex numbers"),
 }
 KEPT = {
@@ -138,3 +144,44 @@ def test_a_row_of_totals_is_named(word: str) -> None:
     assert said_total(table.head(8)) == ""
     assert said_total(table.assign(price=[*prices, "$30.50"])) == ""
     assert said_total(table.assign(town=[word, *towns[1:], word])) == ""
+
+
+@pytest.mark.parametrize("name", ["CustomerId", "customerID", "order-id", "User ID", "id"])
+def test_different_whole_numbers_called_identifiers_are_left_out(name: str) -> None:
+    table = pandas.DataFrame({name: RNG.permutation(N) * 3, "paid": RNG.permutation(N), "y": Y})
+    columns = checked_columns(table.drop(columns="y"), checked_target(table, "y"))
+    assert columns.used == ("paid",)
+
+
+def test_many_classes_and_large_amounts_are_no_fault() -> None:
+    """Neither a warning of another package nor a leak that is none."""
+    assert looked_at(RNG.normal(size=N), [f"c{i % 190}" for i in range(N)]).notes == ()
+    assert looked_at(RNG.normal(size=N), 1e37 * RNG.normal(size=N)).notes == ()
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%YQ1"])
+def test_dates_that_pandas_warns_of_stay_without_a_word(form: str) -> None:
+    days = pandas.date_range("1500-01-15", periods=N, freq="373D")
+    assert looked_at(days.strftime(form)).used == ("odd",)
+
+
+@pytest.mark.parametrize(("mean", "scale"), [(0, 1e37), (0, 1e-200), (1e9, 1)])
+def test_a_leak_of_amounts_of_any_size_is_named(mean: float, scale: float) -> None:
+    leak = RNG.normal(size=N)
+    assert "gives `y` away" in looked_at(leak, mean + scale * leak).notes[0]
+
+
+@pytest.mark.parametrize("written", ["{:.2f}", "${:,.2f}", "{:.0f}", "{:.2f} kg"])
+def test_a_copy_of_amounts_with_a_long_tail_is_named(written: str) -> None:
+    prices = 1_000 * np.exp(2 * RNG.normal(size=N))
+    assert "gives `y` away" in looked_at([*map(written.format, prices)], prices).notes[-1]
+
+
+@pytest.mark.parametrize("kind", ["dates", "written dates", "durations", "written durations"])
+def test_times_that_give_amounts_away_are_named(kind: str) -> None:
+    amounts = RNG.permutation(N).astype(float) + 0.5
+    start = pandas.Timestamp("2020") if "dates" in kind else pandas.Timedelta(0)
+    times = pandas.Series(start + pandas.to_timedelta(amounts, unit="D"))
+    if kind.startswith("written"):
+        times = times.astype(str)
+    assert "gives `y` away" in looked_at(times, amounts).notes[0]

@@ -548,3 +548,29 @@ def test_a_row_of_totals_is_said() -> None:
     note = "The last row is the total of the others (`colour`, `a`): take it out of the table."
     assert note in model.notes
     assert note in said
+
+
+def test_a_command_says_each_warning_once_and_without_a_line_of_code(
+    answered: tuple[TabularModel, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answered[0].save("m")
+    table(3).assign(colour="violet").to_csv("new.csv", index=False)
+    code, said, error = TestTheCommands().run(
+        capsys, "predict", "new.csv", "--model", "m", "--proba"
+    )
+    assert (code, said.count("\n")) == (0, 4)
+    assert error.startswith("`colour` should have the words of `fit`, but 3 of 3 are new")
+    assert error.count("\n") == 1
+
+
+def test_the_same_seed_makes_the_same_numbers_of_text() -> None:
+    """Neither reads nor moves the state of numpy's global generator."""
+    frame = table().assign(colour=[f"a sentence with {i} words" for i in range(N)])
+    before = np.random.get_state()[1]
+    one, other = (told(frame)[0].pipeline[0].transform(frame) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import uuid
 import warnings
 from decimal import Decimal
 from typing import Any
@@ -13,8 +14,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from optuna_daub.tabular.columns import checked_columns
 from optuna_daub.tabular.preparation import Preparation
+from optuna_daub.tabular.reading import read_table
+from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.target import checked_target
 
 
 pytest.importorskip("skrub")
@@ -450,3 +455,65 @@ def test_a_moment_is_the_same_in_any_zone_and_in_text(fitted: str) -> None:
     for later in moments.values():
         again = preparation.transform(pandas.DataFrame({"d": later.tail(3)}))
         np.testing.assert_array_equal(again, found[-3:])
+
+
+SAME: dict[str, Any] = {
+    "quarters": TIMES["quarters"],
+    "weeks": TIMES["weeks"],
+    "whole days": pandas.to_timedelta(RNG.integers(0, 50, N), unit="D"),
+    "sentences": [f"a {word} {i}" for i, word in enumerate(WORDS)],
+    "identifiers": [uuid.UUID(int=i * 3**70) for i in range(N)],
+    "some identifiers": [uuid.UUID(int=i // 2 * 3**70) for i in range(N)],
+    "bytes": [bytes([200, i % 7]) for i in range(N)],
+    "numbers of the rows": pandas.array(range(N), "Int64"),
+    "blanks around words": [f"{' ' * (i % 2)}{w}{' ' * (i % 3)}" for i, w in enumerate(WORDS)],
+    "blank cells": [[" ", "", "a", "b"][i % 4] for i in range(N)],
+    "nothing but blank cells": [""] * N,
+    "blank cells among numbers": [["", f"${i}.5"][i % 2] for i in range(N)],
+    "TRUE or FALSE": [["TRUE", "FALSE"][i % 2] for i in range(N)],
+    "true, false or nothing": [["true", "false", ""][i % 3] for i in range(N)],
+    "true, false or a word": [["true", "false", "both"][i % 3] for i in range(N)],
+    "decimal commas": [f"{i},{i % 7}" for i in range(N)],
+    "decimal commas and a unit": [f"{i},{i % 7} kg" for i in range(N)],
+    "amounts in India": [f"{1 + i % 9},23,{i % 90 + 10},678" for i in range(N)],
+    "codes": [f"{i % 50:05}" for i in range(N)],
+}
+"""Columns of a frame that a CSV file may hold too."""
+
+
+def ready(source: Any) -> tuple[Preparation, Any, Any, Any]:
+    """Return the preparation of a table, its matrix, its notes and a reader of others like it."""
+    table = read_table(source)
+    target = checked_target(table.frame, "y")
+    columns = checked_columns(table.frame.drop(columns="y"), target)
+    preparation = Preparation(columns.used, columns.units)
+    matrix = preparation.fit_transform(columns.frame)
+    learnt = Learnt(table.signs, preparation.text_, columns.used)
+    return preparation, matrix, columns.notes, lambda other: read_table(other, learnt=learnt).frame
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_a_frame_and_its_file_become_the_same(kind: str, tmp_path: Any) -> None:
+    frame = pandas.DataFrame(
+        {"odd": SAME[kind], "rest": RNG.permutation(N), "y": ["a", "b"] * (N // 2)}
+    )
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    sources = frame, tmp_path / "t.csv"
+    (one, matrix, notes, read_one), (other, same, noted, read_other) = map(ready, sources)
+    assert notes == noted
+    np.testing.assert_array_equal(matrix, same)
+    for source in sources:
+        np.testing.assert_array_equal(one.transform(read_one(source)), matrix)
+        np.testing.assert_array_equal(other.transform(read_other(source)), matrix)
+
+
+def test_decimal_commas_of_a_later_frame_are_those_of_the_fit() -> None:
+    table = pandas.DataFrame(
+        {"odd": SAME["decimal commas"], "rest": range(N), "y": ["a", "b"] * (N // 2)}
+    )
+    preparation, _, _, read = ready(table[["odd", "y"]])
+    for later, amount in {"1,500": 1.5, 1.5: 1.5, "1500": 1500}.items():
+        found = preparation.transform(read(pandas.DataFrame({"odd": [later], "rest": ["0"]})))
+        assert found.tolist() == [[amount]]
+    points = read_table(pandas.DataFrame({"a": ["1,5", "2,5"], "b": [0.5, 1.5]})).frame
+    assert points["a"].tolist() == ["1,5", "2,5"]

@@ -46,6 +46,8 @@ WRITERS: dict[str, Callable[[Any, Path], None]] = {
     "excel.csv": lambda t, p: t.to_csv(p, index=False, sep=";", decimal=",", encoding="utf-8-sig"),
     "windows.csv": lambda t, p: t.to_csv(p, index=False, sep=";", encoding="cp1252"),
     "wide.csv": lambda t, p: t.to_csv(p, index=False, encoding="utf-16"),
+    "wide without a mark.csv": lambda t, p: t.to_csv(p, index=False, encoding="utf-16-le"),
+    "wider.csv": lambda t, p: t.to_csv(p, index=False, encoding="utf-32"),
     "t.parquet": lambda t, p: t.to_parquet(p),
     "t.xlsx": lambda t, p: t.to_excel(p, index=False),
 }
@@ -472,3 +474,21 @@ def test_a_unit_stays_with_its_number(tmp_path: Path) -> None:
 def test_numbers_in_names_do_not_tell_the_decimal_sign(tmp_path: Path) -> None:
     columns = read("price;what\n5,5;1.5 l\n6,25;2.0 kg\n", tmp_path)
     assert columns == {"price": [5.5, 6.25], "what": ["1.5 l", "2.0 kg"]}
+
+
+@pytest.mark.parametrize("index", [["u", "v"], [0.5, 1.5], pandas.date_range("2020", periods=2)])
+def test_an_index_that_is_data_is_left_out_and_said(index: Any) -> None:
+    frame = pandas.DataFrame({"a": [1, 2], "b": [3, 4]}, index=index)
+    assert read_table(frame).notes == (
+        "Left out: the table's index (`reset_index()` makes it a column).",
+    )
+    assert read_table(frame.set_axis([7, 3])).notes == ()
+
+
+def test_an_object_that_cannot_become_a_frame_is_named() -> None:
+    class Broken:
+        def to_pandas(self) -> None:
+            raise TypeError("unhashable type: 'dict'")
+
+    with pytest.raises(TableError, match="a frame of pandas, polars or pyarrow, but got <"):
+        read_table(Broken())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from optuna_daub.tabular.reading import read_table
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.target import checked_target
 
@@ -326,3 +328,41 @@ def test_amounts_with_a_sign_in_a_file_are_amounts() -> None:
 def test_whole_numbers_beyond_floats_are_refused_in_a_sentence() -> None:
     with pytest.raises(TableError, match="those of `y` are infinite"):
         checked_target(frame([10**400 + i for i in range(N)]), "y")
+
+
+def test_amounts_beyond_32_bits_count_as_infinite() -> None:
+    target = checked_target(frame([1e39, np.inf, *range(N - 2)]), "y")
+    assert target.notes[1] == "2 rows without a value of `y` left out."
+    np.testing.assert_array_equal(target.values, range(N - 2))
+
+
+SAME: dict[str, Any] = {
+    "TRUE or FALSE": ["TRUE", "FALSE"] * HALF,
+    "true or false": ["true", "false"] * HALF,
+    "codes": [f"{i % 5:03}" for i in range(N)],
+    "blank cells": ["a", "b", "", " "] * (N // 4),
+    "durations": pandas.to_timedelta(range(-9, N - 9), unit="h"),
+    "whole days": pandas.to_timedelta(range(N), unit="D"),
+    "a gap among durations": [None, *pandas.to_timedelta(range(1, N), unit="h")],
+    "summer and winter": pandas.date_range("2020", periods=N, freq="5D", tz="Europe/Berlin"),
+    "decimal commas": [f"{i},{i % 7}" for i in range(N)],
+}
+"""Targets of a frame that a CSV file may hold too."""
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_a_frame_and_its_file_have_the_same_target(kind: str, tmp_path: Path) -> None:
+    table = pandas.DataFrame({"x": range(N), "y": SAME[kind]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    read = [read_table(source) for source in (table, tmp_path / "t.csv")]
+    one, other = (checked_target(each.frame, "y", None, each.written) for each in read)
+    assert (one.task, one.notes, one.times) == (other.task, other.notes, other.times)
+    assert [*map(repr, one.classes)] == [*map(repr, other.classes)]
+    np.testing.assert_array_equal(one.values, other.values)
+    np.testing.assert_array_equal(one.kept, other.kept)
+    assert {*one.classes} <= {*SAME[kind]}
+
+
+def test_classes_that_differ_by_blanks_only_are_named() -> None:
+    notes = checked_target(frame(["pos", "neg", "pos ", "neg"] * 15), "y").notes
+    assert notes[1].startswith("`y` has classes that differ by blanks only ('pos ' and 'pos')")
