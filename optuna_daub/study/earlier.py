@@ -29,6 +29,7 @@ from optuna_daub.study.learner import Learner
 from optuna_daub.study.log import check_study
 from optuna_daub.study.records import Run
 from optuna_daub.study.spaces import holds
+from optuna_daub.study.stored_policy import settings_of
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 
@@ -177,7 +178,7 @@ def _best_points(study: optuna.Study) -> list[Point]:
     """
     check_study(study)
     known = looking(study).known
-    sizes = (log.read_mark(study, "settings") or {}).get("sizes", [0])
+    sizes = settings_of(study).get("sizes", [0])
     whole = [
         i
         for i, one in known.learners.items()

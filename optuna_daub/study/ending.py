@@ -121,7 +121,7 @@ def close(
             log.write_summary(study, trial, {"reason": GIVEN_UP})
         elif run.learner is None:
             is_answer = False
-            log.write_summary(study, trial, {"reason": run.reason})
+            _close_idle(ending, values)
         else:
             _close_run(ending)
             is_answer = worker.known.is_done(run.learner, full_size)
@@ -240,6 +240,19 @@ def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[bool], b
         _warn_of_explored(worker)
     if is_exhausted:
         log.write_exhaustion(ending.study, ending.trial)
+
+
+def _close_idle(ending: _Ending, values: Sequence[float] | None) -> None:
+    """Store why a run trains nothing, and warn once if there is a value, which cannot be kept."""
+    trial, reason = ending.trial, ending.run.reason
+    log.write_summary(ending.study, trial, {"reason": reason})
+    if ending.state == TrialState.COMPLETE and values:
+        ending.worker.warn(
+            "idle",
+            f"Trial {trial.number} has no learner ({reason}), so its value, {values[0]}, is not "
+            "kept. Ask `training_sizes(trial)` before you train: it ends such a trial by "
+            "`optuna.TrialPruned`.",
+        )
 
 
 def _close_run(ending: _Ending) -> None:

@@ -11,11 +11,13 @@ import math
 
 import optuna
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.limits import Limits
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 
@@ -28,11 +30,21 @@ def write_limits(study: optuna.Study, limits: Limits) -> None:
 
 
 def read_limits(study: optuna.Study) -> Limits | None:
-    """Return the limits that are stored; None without them."""
+    """Return the limits that are stored; None without them.
+
+    Raises:
+        ValueError: if the stored ones are damaged.
+    """
     stored = log.read_mark(study, "limits")
     if stored is None:
         return None
-    lowest, highest = stored
+    ends = stored if isinstance(stored, list) else []
+    if len(ends) != 2 or not all(isinstance(end, int | float | None) for end in ends):
+        raise ValueError(
+            "The stored limits of a study's scores must be two numbers, but study "
+            f"'{study.study_name}' has {brief(stored)}. {records.CHANGED}"
+        )
+    lowest, highest = ends
     return Limits(
         -math.inf if lowest is None else lowest, math.inf if highest is None else highest
     )

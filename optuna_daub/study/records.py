@@ -18,6 +18,8 @@ from dataclasses import field
 from dataclasses import fields
 from dataclasses import replace
 from datetime import datetime
+from numbers import Integral
+from types import NoneType
 from typing import Any
 from typing import Literal
 from typing import TypeVar
@@ -57,6 +59,11 @@ METRIC_NAMES = "study:metric_names"
 
 UNKNOWN = -1
 """Trial number in a record without one."""
+
+CHANGED = (
+    "It was changed by hand or is of another version of optuna_daub: update it, or start a study "
+    "with another name."
+)
 
 LONGEST = 1e9
 """Largest plausible seconds of a training, some thirty years."""
@@ -218,9 +225,9 @@ def word(value: Any, distribution: Any) -> str:
 def read(trial: FrozenTrial, sign: int = 1) -> Facts:
     """Return the facts of a trial. `sign` is -1 if smaller scores are better, else 1."""
     attrs, run = trial.system_attrs, read_run(trial)
-    sizes = own_sizes(trial, 0 if run is None else run.inherited)
-    failed, replaces, given_up = attrs.get(FAILED), attrs.get(REPLACES), attrs.get(GIVEN_UP)
-    sizes = [size for size in sizes if size not in attrs.get(NO_SIZES, ())]
+    failed, given_up = attrs.get(FAILED), _typed(attrs, GIVEN_UP, list)
+    sizes, others = own_sizes(trial, run.inherited if run else 0), _typed(attrs, NO_SIZES, list)
+    sizes = [size for size in sizes if size not in (others or ())]
     values = [sign * value for value in trial.values or () if math.isfinite(value)]
     facts = Facts(
         number=trial.number,
@@ -233,9 +240,9 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
         value=values[0] if values else None,
         failure=None if failed is None else _record(Failure, failed),
         is_given_up=given_up is not None,
-        enqueued=attrs.get(FIXED),
+        enqueued=_typed(attrs, FIXED, dict, Mapping),
         is_exhausted=bool(attrs.get(EXHAUSTED, False)),
-        replaces=None if replaces is None else int(replaces),
+        replaces=_typed(attrs, REPLACES, Integral),
         start=trial.datetime_start,
         user_attrs=noted(trial) if trial.user_attrs else {},
         constraints={n: v for n, v in attrs.items() if n.partition(":")[0] == CONSTRAINTS},
@@ -350,17 +357,15 @@ def prefixed(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _observation(trial: FrozenTrial, size: int, sign: int) -> Observation:
-    facts, score = trial.system_attrs.get(f"{OBSERVATION}{size}", {}), trial.intermediate_values
-    seconds = facts.get("seconds")
-    if seconds is not None and not is_duration(seconds):
-        seconds = None  # changed by hand or by another program: treat as unknown
-    examples = facts.get("examples")
+    facts = _typed(trial.system_attrs, f"{OBSERVATION}{size}", dict, Mapping) or {}
+    # Of no possible size, they were changed by hand or by another program, and count as unknown.
+    seconds, examples = facts.get("seconds"), facts.get("examples")
     seen = Observation(
         size,
-        score[size],
-        facts.get("training_score"),
-        facts.get("n_validation"),
-        seconds,
+        trial.intermediate_values[size],
+        _typed(facts, "training_score", float, NoneType, int),
+        _typed(facts, "n_validation", int, NoneType, Integral),
+        seconds if is_duration(seconds) else None,
         examples if type(examples) is int and 1 <= examples <= size else None,
         order=trial.number + 1,  # trials are numbered in the order of time; the first has 1
     )
@@ -369,25 +374,26 @@ def _observation(trial: FrozenTrial, size: int, sign: int) -> Observation:
 
 _Record = TypeVar("_Record", Run, Failure)
 
-_KNOWN = {kind: frozenset(each.name for each in fields(kind)) for kind in (Run, Failure)}
-_REQUIRED = {
-    kind: [each.name for each in fields(kind) if each.default is MISSING]
-    for kind in (Run, Failure)
-}
+_KINDS = (Run, Failure)
+_ANY: dict[str, tuple[type, ...]] = {"int": (int, Integral), "str": (str,), "bool": (bool,)}
+_ANY["int | None"] = (NoneType, *_ANY["int"])
+_TYPES = {kind: {x.name: _ANY[str(x.type)] for x in fields(kind)} for kind in _KINDS}
+_REQUIRED = {kind: [x.name for x in fields(kind) if x.default is MISSING] for kind in _KINDS}
 
 
 def _record(kind: type[_Record], stored: Any) -> _Record:
     """Return a stored record; raise a ValueError that names what it lacks."""
-    if not isinstance(stored, Mapping):
-        raise ValueError(
-            f"A stored {kind.__name__.lower()} must be a mapping, but this study has "
-            f"{brief(stored)}. It was changed by hand or by another program: start a study with "
-            "another name."
-        )
-    if missing := [name for name in _REQUIRED[kind] if name not in stored]:
-        raise ValueError(
-            f"A stored {kind.__name__.lower()} must have {missing}, but this study has one of "
-            f"{sorted(stored)}. It was changed by hand or is of another version of optuna_daub: "
-            "update it, or start a study with another name."
-        )
-    return kind(**{name: value for name, value in stored.items() if name in _KNOWN[kind]})
+    types, needed = _TYPES[kind], _REQUIRED[kind]
+    if not isinstance(stored, Mapping) or any(name not in stored for name in needed):
+        rule = f"A stored {kind.__name__.lower()} must be a mapping with {needed}"
+        raise ValueError(f"{rule}, but this study has {brief(stored)}. {CHANGED}")
+    return kind(**{n: _typed(stored, n, *types[n]) for n in stored if n in types})
+
+
+def _typed(stored: Mapping[str, Any], name: str, *types: type) -> Any:
+    """Return a stored value, None without one; raise a ValueError if it has another type."""
+    value = stored.get(name)
+    if type(value) in types or name not in stored or isinstance(value, types):  # fast ones first
+        return value
+    rule = f"A stored `{name}` must have the type that optuna_daub writes"
+    raise ValueError(f"{rule}, but this study has {brief(value)}. {CHANGED}")

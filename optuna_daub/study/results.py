@@ -230,6 +230,8 @@ def no_scores(study: optuna.Study) -> str:
         return "trials are learners only if the sampler of the study is a DataAllocationSampler"
     if any(curve.finite() for curve in known.curves.values()):
         return "all learners with scores have failed, are infeasible or were ruled out"
+    if any(curve.observations for curve in known.curves.values()):
+        return "no score that was reported is a finite number"
     return "no score has been reported yet"
 
 
@@ -247,8 +249,9 @@ def _winner(study: optuna.Study, worker: Worker, chosen: int | None) -> int | No
         learner = known.learners.get(run.learner)
         if learner is None or violation(learner.constraints):
             continue
-        # A run that has ended since the last look is not in the pool yet.
-        if (trial.last_step or 0) <= learner.curve.size:
+        # Others may tell a trial before all the data. A run that has ended since the last look is
+        # not in the pool yet.
+        if run.full_size <= (trial.last_step or 0) <= learner.curve.size:
             complete.append((worker.sign * trial.values[0], -trial.number, run.learner))
     return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen
 

@@ -29,7 +29,9 @@ from optuna_daub.study.claims import Asking
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.records import Run
 from optuna_daub.study.spaces import holds
+from optuna_daub.study.stored_policy import settings_of
 from optuna_daub.study.stored_policy import write_policy
+from optuna_daub.study.stored_policy import write_settings
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -65,12 +67,12 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
     Until something was observed (`is_begun` is False) new settings replace the stored ones.
 
     Raises:
-        ValueError: if the training sizes or the direction differ.
+        ValueError: if the training sizes or the direction differ, or the stored ones are damaged.
     """
     settings: dict[str, Any] = {"sizes": [*sizes], "direction": study.direction.name.lower()}
-    begun = log.read_mark(study, "settings")
-    if begun is None or not is_begun:
-        log.write_mark(study, "settings", settings)
+    begun = settings_of(study) if is_begun else {}
+    if not begun:
+        write_settings(study, settings)
         return
     for name, value in settings.items():
         if (before := begun.get(name, "settings that do not say it")) != value:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import MISSING
 from dataclasses import fields
 from dataclasses import is_dataclass
@@ -34,11 +35,15 @@ from optuna_daub.core.policies.schedulers import ucb
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
 from optuna_daub.core.steps import next_of_grid
 from optuna_daub.study import log
+from optuna_daub.study import records
 from optuna_daub.study.pruner import AllocationPruner
 
 
 _MARK = "policy"
 """Name of the mark under which a study stores its rule."""
+
+_SETTINGS = "settings"
+"""Name of the mark under which it stores its sizes and direction."""
 
 _NAMED: dict[str, Callable[..., Any]] = {
     "ABC": ABC,
@@ -73,6 +78,29 @@ def write_policy(study: optuna.Study, policy: Policy) -> None:
         log.write_mark(study, _MARK, stored)
 
 
+def settings_of(study: optuna.Study) -> Mapping[str, Any]:
+    """Return the sizes and the direction that a study was started with; empty without any.
+
+    Raises:
+        ValueError: if the stored ones are damaged.
+    """
+    stored = log.read_mark(study, _SETTINGS)
+    if stored is None:
+        return {}
+    sizes = stored.get("sizes") if isinstance(stored, Mapping) else None
+    if not sizes or not isinstance(sizes, list) or not all(isinstance(n, int) for n in sizes):
+        raise ValueError(
+            "The stored settings of a study must be a mapping with its training sizes, but study "
+            f"'{study.study_name}' has {brief(stored)}. {records.CHANGED}"
+        )
+    return {**stored}
+
+
+def write_settings(study: optuna.Study, settings: Mapping[str, Any]) -> None:
+    """Store the sizes and the direction of a study in place of earlier ones."""
+    log.write_mark(study, _SETTINGS, settings)
+
+
 def policy_of(study: optuna.Study) -> Policy:
     """Return the rule of a study: that of its pruner, or else the stored one.
 
@@ -86,20 +114,19 @@ def policy_of(study: optuna.Study) -> Policy:
     if isinstance(study.pruner, AllocationPruner):
         return study.pruner.policy
     stored = log.read_mark(study, _MARK)
-    sizes = (log.read_mark(study, "settings") or {}).get("sizes")
-    if stored is None and sizes is not None:
-        return ValuePerSecond(tuple(sizes))
+    if stored is None and (settings := settings_of(study)):
+        return ValuePerSecond(tuple(settings["sizes"]))
     whose = "it stores none, as `DataAllocationSampler` has not run any trial of it"
     if stored is not None:
-        whose = f"its rule, {stored[_NAME]}, is not one that is stored"
-        if _FIELDS in stored:
-            try:
+        is_named = isinstance(stored, Mapping) and _NAME in stored
+        name = stored[_NAME] if is_named else brief(stored)
+        whose = f"its rule, {name}, is not one that is stored"
+        if is_named and _FIELDS in stored:
+            with suppress(AttributeError, KeyError, TypeError, ValueError):  # changed by hand, too
                 policy = _rebuilt(stored)
-            except (KeyError, TypeError, ValueError):
-                whose = f"its rule, {stored[_NAME]}, is of another version of optuna_daub"
-            else:
-                assert isinstance(policy, Policy)
-                return policy
+                if isinstance(policy, Policy):
+                    return policy
+            whose = f"its rule, {name}, is of another version of optuna_daub"
     raise ValueError(
         f"The results of a study depend on its rule, but {whose}: load it with "
         "`optuna.load_study(..., pruner=DAUBPruner(...))`, with the pruner and the sizes it was "

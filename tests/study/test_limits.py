@@ -190,3 +190,11 @@ def test_notes_show_no_share_beyond_the_scale() -> None:
     ]
     assert notes
     assert not re.findall(r"\b(?:1\.\d*[1-9]\d*|[2-9]\.\d{4})\b", " ".join(notes))
+
+
+@pytest.mark.parametrize("damaged", [5, [], [0.0], ["0", "1"], {"lowest": 0.0}])
+def test_damaged_limits_are_refused_with_a_sentence(damaged: object) -> None:
+    study = optuna.create_study()
+    study._storage.set_study_system_attr(study._study_id, "daub:limits", damaged)
+    with pytest.raises(ValueError, match=f"must be two numbers, .*{re.escape(repr(damaged))}. It"):
+        limits_of(study)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from optuna.storages import InMemoryStorage
 from optuna.storages import JournalStorage
 
+from optuna_daub import DataAllocationSampler
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
@@ -109,7 +111,7 @@ def test_failures_and_exhaustion_are_remembered(study: optuna.Study) -> None:
     assert (facts_of(study).failure, facts_of(study).is_exhausted) == (failure, True)
 
 
-RUN = Run(3, 500, 0, 5, 2000, "because", "machine|1|2", 1.5, 0)
+RUN = Run(3, 500, 0, 5, 2000, "because", "machine|1|2", 1, 0)
 RUN_KEY = "daub:run"  # as it stands in the databases of users
 
 
@@ -137,23 +139,36 @@ def test_records_of_other_versions_are_read(
     assert facts_of(study).run == run
 
 
-@pytest.mark.parametrize(
-    ("record", "complaint"),
-    [
-        ({"size": 500}, r"A stored run must have \['learner'\], but this study has one of "),
-        ({}, r"must have \['learner'\]"),
-        ("gone", "A stored run must be a mapping, but this study has 'gone'"),
-        ([1, 2], r"must be a mapping, but this study has \[1, 2\]"),
-        (7, "must be a mapping, but this study has 7"),
-    ],
-)
+DAMAGED: list[tuple[str, object, str]] = [
+    ("run", {"size": 500}, r"run must be a mapping with ['learner'], but this study has {'size'"),
+    ("run", {}, "run must be a mapping with ['learner'], but this study has {}"),
+    ("run", "gone", "run must be a mapping with ['learner'], but this study has 'gone'"),
+    ("run", {"learner": "x"}, "`learner` must have the type that optuna_daub writes, but this"),
+    ("run", {"learner": 1.5}, "`learner` must have the type"),
+    ("run", {"learner": 0, "full_size": None}, "`full_size` must have the type"),
+    ("run", {"learner": 0, "worker": 5}, "`worker` must have the type"),
+    ("failed", {"size": "x"}, "`size` must have the type"),
+    ("failed", 7, "failure must be a mapping with ['size'], but this study has 7"),
+    ("given_up", True, "`daub:given_up` must have the type"),
+    ("no_sizes", 5, "`daub:no_sizes` must have the type"),
+    ("replaces", [1], "`daub:replaces` must have the type"),
+    ("observation:500", 5, "`daub:observation:500` must have the type"),
+    ("observation:500", {"training_score": "x"}, "`training_score` must have the type"),
+    ("observation:500", {"n_validation": 1.5}, "`n_validation` must have the type"),
+]
+
+
+@pytest.mark.parametrize(("key", "record", "complaint"), DAMAGED)
 def test_a_damaged_record_is_refused_with_a_sentence(
-    study: optuna.Study, record: object, complaint: str
+    key: str, record: object, complaint: str
 ) -> None:
+    study = optuna.create_study()
     trial = study.ask()
-    study._storage.set_trial_system_attr(trial._trial_id, RUN_KEY, record)
-    with pytest.raises(ValueError, match=complaint):
+    trial.report(0.5, 500)
+    study._storage.set_trial_system_attr(trial._trial_id, f"daub:{key}", record)
+    with pytest.raises(ValueError, match=re.escape(f"A stored {complaint}")) as caught:
         facts_of(study)
+    assert "changed by hand or is of another version of optuna_daub: update it" in str(caught)
 
 
 @pytest.mark.parametrize("results", [learning_curves, best_learner, allocations])
@@ -164,7 +179,7 @@ def test_results_of_a_damaged_study_are_refused_with_the_sentence(
     study.optimize(TableObjective(), n_trials=2)
     trial = study.ask()
     study._storage.set_trial_system_attr(trial._trial_id, RUN_KEY, {"size": 7})
-    with pytest.raises(ValueError, match=r"A stored run must have \['learner'\]"):
+    with pytest.raises(ValueError, match=r"A stored run must be a mapping with \['learner'\]"):
         results(study)
 
 
@@ -180,6 +195,30 @@ def test_settings_that_lack_a_field_are_refused_with_a_sentence(study: optuna.St
     study._storage.set_study_system_attr(study._study_id, "daub:settings", {"sizes": [*SIZES]})
     with pytest.raises(ValueError, match=r"direction it was started with.* do not say it, but"):
         starting.check_settings(study, SIZES, is_begun=True)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [5, "x", [], {}, {"direction": "maximize"}, {"sizes": 5}, {"sizes": []}, {"sizes": "x"}],
+)
+def test_damaged_settings_are_refused_with_a_sentence_until_they_do_not_matter(
+    damaged: object,
+) -> None:
+    study = table_study()
+    study.optimize(TableObjective(), n_trials=2)
+    study._storage.set_study_system_attr(study._study_id, "daub:settings", damaged)
+    complaint = "settings of a study must be a mapping with its training sizes, but study '.*' has"
+    for going_on in (
+        lambda: starting.check_settings(study, SIZES, is_begun=True),
+        lambda: DataAllocationSampler(earlier=[study]),
+    ):
+        with pytest.raises(ValueError, match=f"{complaint} {re.escape(repr(damaged))}. It was"):
+            going_on()
+    study._storage.set_study_system_attr(study._study_id, "daub:policy", None)
+    with pytest.raises(ValueError, match=complaint):
+        best_learner(optuna.load_study(study_name=study.study_name, storage=study._storage))
+    starting.check_settings(study, SIZES, is_begun=False)  # nothing was trained: they are new
+    starting.check_settings(study, SIZES, is_begun=True)
 
 
 PACKAGE = Path(records.__file__).parents[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+import re
 import threading
 import time
 import weakref
@@ -207,6 +208,24 @@ def test_a_value_that_is_not_the_score_reported_is_said_once_and_both_name_one_l
     best = answer(study)
     assert (study.best_params, study.best_value) == (best.params, best.score)
     assert caplog.text.count("The objective returned") == 1
+
+
+@pytest.mark.parametrize("is_asked", [True, False], ids=["ask and tell", "optimize"])
+def test_a_value_of_a_trial_without_a_learner_is_said_to_be_lost(
+    is_asked: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing may train there, and the study has its answer."""
+    study = table_study()
+    study.optimize(TableObjective())
+    best = study.best_value
+    for _ in range(2):
+        if is_asked:
+            study.tell(study.ask(), 1e9)
+        else:
+            study.optimize(lambda trial: 1e9)
+    assert study.best_value == best
+    (said,) = [each for each in caplog.messages if "is not kept" in each]
+    assert re.match(r"Trial \d+ has no learner \(finished: .*\), so its value, 1000000000", said)
 
 
 def test_a_study_in_which_all_is_well_ends_without_a_word(

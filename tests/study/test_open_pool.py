@@ -243,17 +243,17 @@ def test_a_study_that_is_loaded_goes_on(tmp_path: Path) -> None:
 def test_a_timeout_ends_it_between_trials() -> None:
     study = open_study()
     begun = time.monotonic()
-    study.optimize(slow(0.02), timeout=1.0)
-    assert 1.0 <= time.monotonic() - begun < 7.0
+    study.optimize(slow(0.02), timeout=2.0)
+    assert 2.0 <= time.monotonic() - begun < 8.0
     assert_usable(study)
 
 
 @pytest.mark.slow
 def test_with_seconds_it_ends_in_time_too() -> None:
-    study = open_study(seconds=1.0)
+    study = open_study(seconds=2.0)
     begun = time.monotonic()
     study.optimize(slow(0.02))
-    assert 0.5 <= time.monotonic() - begun < 7.0
+    assert 0.5 <= time.monotonic() - begun < 8.0
     assert study.best_trial.last_step == SIZES[-1]
     n_trials = len(study.trials)
     study.optimize(slow(0.02))  # so many seconds for each `optimize`
@@ -306,7 +306,7 @@ def test_ctrl_c_loses_no_more_than_the_probe_in_flight(at: int) -> None:
     assert study.best_trial.last_step == SIZES[-1]
 
 
-@pytest.mark.parametrize("limit", [{"n_trials": 12}, {"timeout": 1.0}])
+@pytest.mark.parametrize("limit", [{"n_trials": 12}, {"timeout": 2.0}])
 def test_the_progress_bar_comes_to_its_end(
     limit: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

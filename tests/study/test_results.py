@@ -238,18 +238,27 @@ def test_a_resumed_run_reads_the_attributes_that_its_learner_has_set(
         assert noted[trial.number] == (None if run.learner == trial.number else trial.params)
 
 
-def test_scores_of_learners_that_are_all_lost_are_not_said_to_be_missing() -> None:
+@pytest.mark.parametrize(
+    ("last_finite", "said"),
+    [
+        (SIZES[0], "all learners with scores have failed, are infeasible or were ruled out"),
+        (0, "no score that was reported is a finite number"),
+    ],
+)
+def test_scores_of_learners_that_are_all_lost_are_not_said_to_be_missing(
+    last_finite: int, said: str
+) -> None:
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
         for size in training_sizes(trial):
-            report(trial, size, x if size == SIZES[0] else math.nan)
+            report(trial, size, x if size <= last_finite else math.nan)
         return x
 
     study = pair(AllocationPruner(SuccessiveHalving(SIZES)), RandomSampler(seed=0), n_learners=4)
     assert no_scores(study) == "no score has been reported yet"
     study.optimize(objective)
     assert [curve.state for curve in learning_curves(study)] == ["dropped"] * 4
-    assert no_scores(study).startswith("all learners with scores have failed")
+    assert no_scores(study) == said
 
 
 def test_the_newest_run_of_a_learner_shows_its_whole_curve() -> None:

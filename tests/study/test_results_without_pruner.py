@@ -165,13 +165,26 @@ def test_a_rule_of_ones_own_is_asked_for_by_its_name() -> None:
         best_learner(loaded(study))
 
 
-@pytest.mark.parametrize(
-    "stored", [{"name": "New", "fields": {}}, {"name": "DAUB", "fields": {"sizes": 5, "new": 1}}]
-)
-def test_a_rule_of_another_version_is_named(stored: dict[str, Any]) -> None:
+OTHERS: list[tuple[object, str]] = [
+    ({"name": "New", "fields": {}}, "New, is of another version of optuna_daub"),
+    (
+        {"name": "DAUB", "fields": {"sizes": 5, "new": 1}},
+        "DAUB, is of another version of optuna_daub",
+    ),
+    ({"name": "DAUB", "fields": 5}, "DAUB, is of another version of optuna_daub"),
+    ({"name": "Joint", "fields": {}}, "Joint, is of another version of optuna_daub"),
+    (5, "5, is not one that is stored"),
+    ({}, "{}, is not one that is stored"),
+]
+
+
+@pytest.mark.parametrize(("stored", "complaint"), OTHERS)
+def test_a_rule_that_is_damaged_or_of_another_version_is_named(
+    stored: object, complaint: str
+) -> None:
     study = new_study(PRUNERS["paper"]())
     study._storage.set_study_system_attr(study._study_id, "daub:policy", stored)
-    with pytest.raises(ValueError, match=f"{stored['name']}, is of another version"):
+    with pytest.raises(ValueError, match=f"but its rule, {complaint}: load it with"):
         best_learner(loaded(study))
 
 

@@ -315,6 +315,22 @@ def test_a_value_told_early_ends_the_learner_and_is_not_the_best() -> None:
     )
 
 
+def test_a_value_that_another_program_tells_early_ends_no_search() -> None:
+    """As `optuna tell` does, which knows no sampler: only scores on all the data are compared."""
+    study = table_study()
+    trial = study.ask()
+    trial.suggest_int("row", 0, 4)
+    size = next(training_sizes(trial))
+    report(trial, size, 0.5, training_score=1.0)
+    optuna.load_study(study_name=study.study_name, storage=study._storage).tell(trial.number, 1e9)
+    study.optimize(TableObjective())
+    answer = final(study)
+    assert (answer.params["row"], answer.size) == (WINNER, SIZES[-1])
+    assert [curve.learner for curve in learning_curves(study) if curve.state == "best"] == [
+        answer.learner
+    ]
+
+
 def test_a_trial_told_by_number_is_closed_too() -> None:
     study = table_study()
     trial = study.ask()
