@@ -140,6 +140,7 @@ def tune(
     with quiet("optuna", hidden=UserWarning), _refusing(params):
         _construct(train_set, held_out, chosen)
         search = _Search(package, chosen, train_set, held_out, feval, functions, seed)
+        search.check_rows()
         search.probe()
     with quiet("optuna", hidden=UserWarning):
         study = optuna.create_study(
@@ -161,7 +162,7 @@ def tune(
             reasons = dict.fromkeys(curve.reason for curve in learning_curves(study))
             raise RuntimeError(f"No booster could be trained: {'; '.join(reasons)}.")
         if search.best is None:  # the time ended before the leader was trained on all rows
-            chosen = search.chosen(FixedTrial({**best.params}))
+            chosen = search.chosen(FixedTrial({**best.params}), search.n_rows)
             search.best = *search.train(chosen, search.n_rows), chosen
     if is_interrupted:
         warnings.warn("Interrupted: the best booster so far is returned.", stacklevel=2)
@@ -197,6 +198,14 @@ class _Search:
         self.is_larger_better, self.metric = True, ""
         self.best: tuple[Any, float, dict[str, Any]] | None = None
 
+    def check_rows(self) -> None:
+        """Raise a ValueError if there are no three sizes to train on."""
+        if self.n_rows < (least := max(self.smallest, 2) + 2):
+            raise ValueError(
+                f"`train_set` must have at least {least} rows, to compare boosters on three "
+                f"numbers of them, but has {self.n_rows}. Add rows, or use `lightgbm.train`."
+            )
+
     def probe(self) -> None:
         """Train one round on few rows, to learn the metric's name and direction."""
 
@@ -208,18 +217,20 @@ class _Search:
         self.train({**self._params, "n_estimators": self._rounds(1)}, size, stop)
 
     def objective(self, trial: Trial) -> float:
-        chosen = self.chosen(trial)
+        self.chosen(trial, self.n_rows)  # a trial has its parameters before its sizes
         for size in training_sizes(trial):
+            chosen = self.chosen(trial, size)
             booster, score = self.train(chosen, size)
             report(trial, size, score)
             if size == self.n_rows and self._is_best(score):
                 self.best = booster, score, chosen
         return score
 
-    def chosen(self, trial: BaseTrial) -> dict[str, Any]:
-        """Return the parameters of a trial, with the given ones unchanged."""
+    def chosen(self, trial: BaseTrial, size: int) -> dict[str, Any]:
+        """Return the parameters of a trial for `size` rows, with the given ones unchanged."""
         model = spaces.lightgbm(trial, self.n_rows, task=self.task, seed=self._seed)
         found = {name: value for name, value in model.get_params().items() if name in ALIASES}
+        found["subsample"] = max(found["subsample"], 1 / size)  # LightGBM needs a row in a bag
         del found["n_jobs"]  # keep LightGBM's default: all cores
         given = {*self._params}
         if "goss" in map(str, self._params.values()):  # it samples by itself, and refuses bagging

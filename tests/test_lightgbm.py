@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from optuna.trial import FixedTrial
 from sklearn.datasets import make_classification
 from sklearn.datasets import make_regression
 from sklearn.metrics import log_loss
@@ -22,8 +23,10 @@ from sklearn.metrics import roc_auc_score
 
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub import spaces
 from optuna_daub.lightgbm import _Search
 from optuna_daub.lightgbm import tune
+from optuna_daub.spaces import first_points
 from optuna_daub.spaces.lightgbm_params import ALIASES
 from optuna_daub.spaces.lightgbm_params import checked_params
 from tests import test_arguments as arguments
@@ -50,6 +53,14 @@ def made(**options: Any) -> tuple[Any, Any]:
 def sets(X: Any, y: Any) -> tuple[Any, Any]:
     train = lightgbm.Dataset(X[:N], y[:N])
     return train, lightgbm.Dataset(X[N:], y[N:], reference=train)
+
+
+def smallest_training(study: optuna.Study) -> int:
+    """Return the number of rows of the smallest training, which no seconds decide.
+
+    How far each booster gets depends on them: all are trained on all rows if few take as long.
+    """
+    return min(seen.size for curve in learning_curves(study) for seen in curve.observations)
 
 
 @pytest.mark.slow
@@ -79,9 +90,30 @@ def test_the_booster_has_the_score_that_is_said(
     rounds = again.pop("num_boost_round")
     booster = lightgbm.train(again, sets(X, y)[0], num_boost_round=rounds)
     np.testing.assert_allclose(booster.predict(X[N:]), tuned.booster.predict(X[N:]), rtol=1e-6)
-    sizes = [curve.size for curve in learning_curves(tuned.study)]
-    assert min(sizes) < N, "not all were trained on all rows"
-    assert max(sizes) == N
+    assert smallest_training(tuned.study) < N
+    assert max(curve.size for curve in learning_curves(tuned.study)) == N
+
+
+def test_a_bag_has_at_least_one_row() -> None:
+    """LightGBM refuses shares of less."""
+    X, y = make_regression(9, 2, random_state=0)
+    train = lightgbm.Dataset(X, y, params=QUIET).construct()
+    search = _Search(lightgbm, {**QUIET, "objective": "l2"}, train, train, None, (), 0)
+    point = FixedTrial({**first_points("lightgbm", 9)[0], "rows": 0.1})
+    for size in range(2, 10):
+        search.train(search.chosen(point, size), size)
+        spaces.lightgbm(point, size, task="regression").fit(X[:size], y[:size])
+    assert spaces.lightgbm(point, 10).subsample == 0.1
+
+
+@pytest.mark.parametrize(("y", "least"), [([0, 1], 4), ([0, 1, 1], 4), ([0, 1, 2, 2], 5)])
+def test_too_few_rows_are_named(y: list[int], least: int) -> None:
+    X = np.arange(len(y))[:, np.newaxis]
+    train = lightgbm.Dataset(X, y)
+    valid = lightgbm.Dataset(X, y, reference=train)
+    given = {**QUIET, "objective": "multiclass", "num_class": 3} if least == 5 else QUIET
+    with pytest.raises(ValueError, match=f"`train_set` must have at least {least} rows"):
+        tune(given, train, valid, seconds=1)
 
 
 def test_what_is_given_is_kept_under_any_of_its_names() -> None:
@@ -153,7 +185,7 @@ def test_datasets_may_be_files(tmp_path: Path) -> None:
     given = {**QUIET, **FEW, "objective": "binary"}
     tuned = tune(given, *read(y, y), seconds=20, n_trials=6)
     assert log_loss(y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
-    assert min(curve.size for curve in learning_curves(tuned.study)) < N
+    assert smallest_training(tuned.study) < N
     with pytest.raises(ValueError, match=r"`train_set` must have a label for each row"):
         tune(given, *read(unknown, y), seconds=1)
     with pytest.raises(ValueError, match=r"`valid_sets` must have a label for each row"):
@@ -165,7 +197,7 @@ def test_shares_of_a_class_are_no_classes() -> None:
     shares = np.clip(y + np.random.default_rng(0).uniform(-0.4, 0.4, 1200), 0.0, 1.0)
     given = {**QUIET, **FEW, "objective": "cross_entropy"}
     tuned = tune(given, *sets(X, shares), seconds=20, n_trials=6)
-    assert min(curve.size for curve in learning_curves(tuned.study)) < N
+    assert smallest_training(tuned.study) < N
 
 
 @pytest.mark.parametrize("name", ["data_sample_strategy", "boosting"])

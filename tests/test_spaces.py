@@ -161,7 +161,7 @@ def test_a_space_is_a_build_function_of_the_objective(name: str) -> None:
     study = optuna.create_study(
         direction="maximize",
         sampler=DataAllocationSampler(RandomSampler(seed=3)),
-        pruner=DAUBPruner(min_resource=60, max_resource=objective.n_train),
+        pruner=DAUBPruner(min_resource=60, max_resource=objective.n_train, cost="examples"),
     )
     for point in first_points(name, objective.n_train)[:3]:
         study.enqueue_trial(point)

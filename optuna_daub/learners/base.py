@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.base import ClassifierMixin
 from sklearn.base import is_regressor
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
 from sklearn.utils.validation import check_is_fitted
@@ -185,10 +186,9 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
     def staged_score(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Iterator[float]:
-        """Yield the accuracy after each round."""
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        """Yield the accuracy after each round, as `score` returns it."""
         for predicted in self.staged_predict(X):
-            yield float(np.average(predicted == np.asarray(y), weights=weights))
+            yield float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
         *_, votes = self._staged_votes(X)

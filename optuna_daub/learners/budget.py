@@ -80,8 +80,8 @@ def checked_budget(
         named: True if X has these names, False if they only serve messages.
 
     Raises:
-        ValueError: if costs are not finite numbers >= 0, one for each feature; or the budget is
-            negative, not a number, or below the cost of the cheapest feature.
+        ValueError: if costs are not finite numbers >= 0 with a finite sum, one for each feature;
+            or the budget is negative, not a number, or below the cost of the cheapest feature.
     """
     n_features = len(names)
     ordered = np.ones(n_features) if costs is None else in_order(costs, names, named=named)
@@ -102,6 +102,12 @@ def checked_budget(
         raise ValueError(
             "`feature_costs` must be finite and at least 0, but feature "
             f"{brief(names[wrong[0]])} costs {values[wrong[0]]}."
+        )
+    # What was spent and one more hypothesis are two sums of costs, whose sum must not overflow.
+    if values.max() > np.finfo(np.float64).max / (2 * n_features):
+        raise ValueError(
+            f"`feature_costs` must have a finite sum, but the largest of {n_features} costs is "
+            f"{values.max()}. Count them in larger units, and the budget too."
         )
     limit = np.inf if budget is None else number("budget", budget)
     if not limit >= 0.0:

@@ -26,6 +26,7 @@ from optuna_daub.learners.boosting import Hypothesis
 from optuna_daub.learners.budget import Budget
 from optuna_daub.learners.budgeted import PurchaseSource
 from optuna_daub.learners.budgeted import PurchasingClassifier
+from optuna_daub.learners.trade_offs import MIN_COST
 from optuna_daub.learners.trade_offs import plain
 
 
@@ -33,7 +34,9 @@ class AdaBoostRSClassifier(PurchasingClassifier):
     """AdaBoostRS: AdaBoost, then a random sample of its votes that the budget can pay.
 
     This is a baseline for `BudgetedAdaBoostClassifier`, which uses costs during training ([2]).
-    `fit` draws one sample of the votes ([1]) for all examples.
+    `fit` draws one sample of the votes ([1]) for all examples. Stumps of later rounds mend errors
+    of earlier ones, and alone may be wrong on most examples. So the few votes that a small budget
+    buys can be worse than guessing.
 
     >>> X = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> model = AdaBoostRSClassifier(feature_costs=[5.0, 1.0], budget=3.0, random_state=0)
@@ -134,7 +137,8 @@ def sample_votes(
     for index in np.flatnonzero(free):
         budget = budget.buy(hypotheses[index].features)
     weights = np.where(free, votes, 0.0)
-    rates = np.divide(votes, totals, out=np.zeros_like(votes), where=possible & ~free)
+    totals = np.maximum(totals, MIN_COST)  # a vote divided by less could overflow
+    rates = np.where(possible & ~free, votes / totals, 0.0)
     if rates.any():
         draws = random_state.choice(len(votes), size=n_draws, p=rates / rates.sum())
         counts, budget = _buy_in_turn(draws, hypotheses, budget)

@@ -58,6 +58,7 @@ def lightgbm(
     options = ask.boosted(seed) | {"n_jobs": jobs}
     options |= {"num_leaves": ask.whole("leaves", 4, limits(n_rows)["leaves"])}
     options |= {"min_child_samples": ask.whole("leaf_rows", 2, 128)}
+    options["subsample"] = max(options["subsample"], 1 / n_rows)  # LightGBM needs a row in a bag
     package = imported("lightgbm")
     kind = package.LGBMClassifier if ask.has_classes else package.LGBMRegressor
     return kind(subsample_freq=1, verbose=-1, **options)

@@ -49,6 +49,17 @@ def test_stages_lead_to_the_result(model: Any, n_classes: int) -> None:
     assert last == model.score(X, y)
 
 
+def test_scores_of_stages_take_what_scores_take(model: Any) -> None:
+    """A column of labels is no table of comparisons; a label or a weight is there for each row."""
+    X, y = noisy(60, 3, seed=0)
+    weights = np.arange(60.0)
+    *_, last = model.fit(X, y).staged_score(X, y[:, np.newaxis], weights)
+    assert last == model.score(X, y, weights)
+    for wrong in ({"y": y[:1]}, {"y": y, "sample_weight": [1.0, 2.0]}):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            next(model.staged_score(X, **wrong))
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_stages_are_the_votes_of_the_first_rounds(model: Any, n_classes: int) -> None:
     """Each stage against the sum of its rounds, and the logistic function of it by hand."""

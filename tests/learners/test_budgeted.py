@@ -316,6 +316,7 @@ def test_no_hypothesis_at_all_is_an_error() -> None:
         ({"feature_costs": [1.0, -0.5, 1.0]}, r"at least 0, but feature 'x1' costs -0\.5"),
         ({"feature_costs": [1.0, 1.0, math.inf]}, "finite and at least 0, but feature 'x2'"),
         ({"feature_costs": [math.nan, 1.0, 1.0]}, "finite and at least 0, but feature 'x0'"),
+        ({"feature_costs": [1.0, 1e308, 1e308]}, "finite sum, but the largest of 3 costs is 1e"),
         ({"feature_costs": [1.0, 1.0]}, r"each of the 3 features, but got shape \(2,\)"),
         (
             {"feature_costs": [3.0, 2.0, 2.5], "budget": 1.5},

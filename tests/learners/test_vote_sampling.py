@@ -84,6 +84,15 @@ def test_free_hypotheses_vote_whole() -> None:
     assert after.bought == (0, 2)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_costs_may_be_of_any_size(scale: float) -> None:
+    """Only ratios count, and next to nothing is next to free: it is always drawn first."""
+    same = draw(3.0 * scale, 50, 0, costs=np.full(5, scale))[0].weights
+    np.testing.assert_allclose(same, draw(3.0, 50, 0, costs=np.ones(5))[0].weights)
+    tiny = np.array([5e-324, 1.0, 1.0, 1.0, 1.0])
+    assert draw(1.0, 50, 0, costs=tiny)[0].weights[:, 0] == pytest.approx([0.9, 0, 0, 0, 0])
+
+
 def test_a_budget_below_every_hypothesis_is_refused() -> None:
     with pytest.raises(ValueError, match=r"but got 0\.05; the cheapest one uses \['x1'\] at 0\.1"):
         draw(0.05, 10, seed=0)

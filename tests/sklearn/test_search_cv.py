@@ -232,7 +232,7 @@ def test_the_best_of_clear_differences_is_found() -> None:
 
 def test_time_ends_it_and_a_model_is_there() -> None:
     search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, cost="seconds")
-    search.set_params(timeout=1.0, n_candidates=None).fit(X, Y)
+    search.set_params(timeout=3.0, n_candidates=None).fit(X, Y)
     assert search.cv_results_["n_resources"][search.best_index_] == search.max_resources_
 
 
