@@ -1,6 +1,6 @@
 """Loss and cost of closed pools at each price, and the share of their intervals that hold.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.fit.closed_pools [--smoke] [--prices 0.04 0.07 ...]
+    OMP_NUM_THREADS=1 python -m benchmarks.fit.closed_pools [--smoke] [--prices 0.05 0.1 ...]
         [--prior joint.json] [--squared]
 
 The closed-pool rule (`core/policies/closed_pool.py`) is run on known learning curves: LCDB 1.1 and
@@ -37,7 +37,7 @@ from optuna_daub.core.policies.closed_pool import Terms
 from optuna_daub.core.policies.closed_pool import decide
 
 
-PRICES = 0.02, 0.04, 0.07, 0.14, 0.3
+PRICES = 0.03, 0.06, 0.1, 0.2, 0.4
 STATED = 0.5, 0.8, 0.9, 0.95
 """Probabilities of intervals around the median."""
 NEAR = 0.02

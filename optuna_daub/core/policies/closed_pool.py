@@ -59,14 +59,11 @@ too. Starting at N / 64 loses learners of LCDB that improve late (`python
 benchmarks/replay.py`)."""
 STOP_RATIO = 2.0
 """Smallest ratio of sizes to look at on the way to N: a shorter step shows little."""
-OVERHEAD = 0.2
-"""Extra cost of every training, in full trainings. Without it learners climb in many steps of
-almost no cost. With 0.1 the loss on LCDB is 0.25 points instead of 0.05."""
 UPPER_QUARTER = float(Student(0.0, 1.0).quantile(0.75))
 """Distance from a forecast's median to its upper quartile, in scales."""
 
 
-PRICE = 0.07
+PRICE = 0.1
 """Default price; `python -m benchmarks.fit.closed_pools` shows loss and cost with others."""
 
 
@@ -162,7 +159,6 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     cost = _costs(pool, terms, (full,))
     to_full = cost.expected()[:, 0]
     later = terms.price * _asked(pool, terms)  # cost of a full training
-    overhead = OVERHEAD * later
     left = math.inf if pool.left is None or not _is_in_seconds(pool, terms) else pool.left.seconds
     runs = begun & pool.is_free & ~is_full & (to_full <= left)
     may_start = np.ones(len(runs), bool)
@@ -175,12 +171,9 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     # [1]: the reservation value of a learner that goes straight to all the data.
     values = np.where(is_full, table.score, -math.inf)
     straight = (runs & may_start) | (away & ~is_full)
-    values = np.where(straight, index(mean, scale, later + overhead), values)
+    values = np.where(straight, index(mean, scale, later), values)
     size = np.full(len(values), full)
-    # Compute looks only for learners that could win if a look cost the overhead alone.
-    hopes = index(mean, scale, np.full(len(mean), overhead))
-    closer = runs & (hopes > max(to_beat, float(values[runs].max(initial=-math.inf))))
-    stops = [(stop, np.flatnonzero(closer & (table.size < stop))) for stop in _stops(terms.sizes)]
+    stops = [(stop, np.flatnonzero(runs & (table.size < stop))) for stop in _stops(terms.sizes)]
     stops = [(stop, some) for stop, some in stops if len(some)]
     if not stops:
         return Boxes(values, size, to_beat)
@@ -194,8 +187,8 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     kept = np.sqrt(scale[who] - shown) * np.sqrt(scale[who] + shown)
     costs = expected_cost(pool, terms, tuple(stop for stop, _ in stops))
     way = np.concatenate([costs[some, i] for i, (_, some) in enumerate(stops)])
-    now = later * way / to_full[who] + overhead
-    found = index_with_look(mean[who], shown, kept, now, later + overhead)
+    now = later * way / to_full[who]
+    found = index_with_look(mean[who], shown, kept, now, later)
     found = np.where(way + to_full[who] <= left, found, -math.inf)
     # Assign from the worst to the best, so the best of a learner's stops is kept.
     for place in np.argsort(found, kind="stable"):

@@ -28,7 +28,7 @@ SIZES = (500, 1000, 2000, 4000, 8000, 16000)
 FIRST = 1000
 
 
-def terms(price=0.07, cost="examples"):
+def terms(price=0.1, cost="examples"):
     return Terms(SIZES, Joint(), cost, price)
 
 
@@ -79,25 +79,17 @@ def test_every_run_ends_with_the_best_that_was_trained_on_everything(seed):
     assert steps[: len(known)] == [(i, FIRST) for i in known]
 
 
-@given(seed=st.integers(0, 99), factor=st.sampled_from([1e-3, 8.0]), shift=st.integers(-5, 5))
-@settings(deadline=None, max_examples=6)
+@pytest.mark.parametrize(
+    ("factor", "shift"), [(1e-3, 5), (8.0, -5), (4.0**-450, 0), (4.0**-270, 0)]
+)
+@given(seed=st.integers(0, 99))
+@settings(deadline=None, max_examples=2)
 def test_affine_changes_of_scores_change_no_decision(seed, factor, shift):
     known = made(seed)
     moved = {i: {n: shift + factor * s for n, s in own.items()} for i, own in known.items()}
     steps, others = (
         [(d.learner, getattr(d, "size", None)) for d in replayed(each, terms())]
         for each in (known, moved)
-    )
-    assert steps == others
-
-
-@pytest.mark.parametrize("factor", [4.0**-450, 4.0**-270])
-def test_tiny_scores_are_decided_on_as_others(factor):
-    known = made(3)
-    tiny = {i: {n: factor * s for n, s in own.items()} for i, own in known.items()}
-    steps, others = (
-        [(d.learner, getattr(d, "size", None)) for d in replayed(each, terms())]
-        for each in (known, tiny)
     )
     assert steps == others
 
@@ -121,8 +113,7 @@ def test_while_all_scores_are_equal_nobody_is_given_up(price):
 def test_a_higher_price_costs_no_more(seed):
     known = made(seed, count=20)
     costs = [
-        sum(d.size for d in replayed(known, terms(price))[:-1])
-        for price in (0.0, 0.07, 1.0, 100.0)
+        sum(d.size for d in replayed(known, terms(price))[:-1]) for price in (0.0, 0.1, 1.0, 100.0)
     ]
     assert costs[0] > costs[-1]
     assert costs == sorted(costs, reverse=True) or max(costs[2:]) <= costs[1]
