@@ -29,12 +29,12 @@ FORMULAS = [
 ]
 
 PLAIN = [
-    "core", "objective", "learners", "sklearn", "tabular", "visualization",
-    "spaces", "study",
-    "__init__.py", "__main__.py", "dashboard.py", "lightgbm.py",
-]  # fmt: skip
-"""Folders and files of the package that are held to the checks of words below. Add a name once
-`python -m tests.test_sources NAME` prints nothing for it but its rates."""
+    path.name
+    for path in sorted(PACKAGE.iterdir())
+    if path.suffix == ".py" or (path / "__init__.py").is_file()
+]
+"""Folders and files of the package, which are all held to the checks of words below;
+`python -m tests.test_sources NAME` prints the rates of one."""
 
 BESIDE = ["tests", "benchmarks", "examples"]
 """Folders beside the package that are held to the same checks."""

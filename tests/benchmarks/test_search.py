@@ -105,18 +105,6 @@ def test_the_clock_adds_seconds_and_only_full_trainings_count() -> None:
     assert one.seconds == pytest.approx(4.0)
 
 
-def test_what_ends_after_the_budget_does_not_count() -> None:
-    one = Race(Made(), budget=2.4)
-    one.evaluate(LINE, 10_000)
-    with pytest.raises(OutOfBudgetError):
-        one.evaluate(DEEP, 10_000)
-    assert one.seconds == 2.4
-    assert len(one.curve) == 1
-    with pytest.raises(OutOfBudgetError):
-        one.evaluate(LINE, 370)
-    assert one.trainings == 1
-
-
 @pytest.mark.parametrize(("grace", "expected"), [(0.0, {}), (9.0, {"overrun": 1.1})])
 def test_the_overrun_is_what_the_last_training_would_take_beyond_the_budget(
     grace: float, expected: dict[str, float]
@@ -128,6 +116,8 @@ def test_the_overrun_is_what_the_last_training_would_take_beyond_the_budget(
     with pytest.raises(OutOfBudgetError):
         one.evaluate(DEEP, 10_000)  # 2 seconds
     assert one.facts == pytest.approx(expected)
+    with pytest.raises(OutOfBudgetError):
+        one.evaluate(LINE, 370)
     assert (one.seconds, one.trainings, len(one.curve)) == (2.4, 3, 1), "it does not count"
 
 

@@ -52,15 +52,6 @@ def test_size_and_score_are_those_of_the_last_probe(seen: LearningCurve) -> None
     assert seen.sizes == GRID[: len(seen.observations)]
 
 
-@given(seen=learning_curves(7), probe=observations(GRID[-1] + 1))
-def test_extended_adds_at_the_end_of_a_new_curve(seen: LearningCurve, probe: Observation) -> None:
-    before = seen.observations
-    longer = seen.extended(probe)
-    assert longer.observations == (*before, probe)
-    assert seen.observations == before
-    assert (longer.learner, longer.dropped) == (7, "")
-
-
 @given(seen=learning_curves(7, complete=True))
 def test_extended_by_many_is_extended_one_by_one(seen: LearningCurve) -> None:
     one_by_one = LearningCurve(7)

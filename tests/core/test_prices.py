@@ -87,6 +87,11 @@ def slowly(
     typical: float = 0.0,
 ) -> float:
     """The price of one step of one learner or, behind them, candidate: L of the formula."""
+    known = [*pool.curves.values()]
+    if row < len(known) and (known[row].dropped or row in pool.busy):
+        return -math.inf
+    if row < len(known) and SIZES[stop] <= known[row].size:
+        return -math.inf  # a learner goes on to larger sizes only
     means, sds = (part.tolist() for part in terms.forecaster.beliefs(pool, FULL))
     means = [typical if i in new else mean for i, mean in enumerate(means)]
     mean, sd = means[row], sds[row] if gap is None else gap
@@ -130,9 +135,10 @@ def slowly(
 
 
 @pytest.mark.parametrize("unit", ["examples", "seconds"])
-@pytest.mark.parametrize("left", [math.inf, 60.0])
+@pytest.mark.parametrize("left", [math.inf, 60.0, 5.0])
 def test_prices_agree_with_the_slow_transcription(unit: str, left: float) -> None:
-    pool = pool_of(timed=unit == "seconds")
+    """Nothing is in time in 5 seconds: all the data take 16 to 32."""
+    pool = replace(pool_of(timed=unit == "seconds").dropped(5, "failed"), busy=frozenset({7}))
     terms = TERMS if unit == "examples" else replace(TERMS, cost=InSeconds(FULL))
     spent = pool.spent.seconds if unit == "seconds" else float(pool.spent.examples)
     left = left if unit == "seconds" else math.inf
@@ -143,27 +149,10 @@ def test_prices_agree_with_the_slow_transcription(unit: str, left: float) -> Non
     assert len(ROWS) <= N_LOOKED_AT
     both = np.vstack([found.learners, found.candidates])
     assert both.shape == (len(pool.curves) + len(ROWS), len(SIZES))
-    compared = 0
-    for row, stop in np.argwhere(np.isfinite(both)).tolist():
+    for row, stop in np.ndindex(both.shape):
         expected = slowly(pool, terms, row, stop, overhead, left, best_score(pool))
         assert both[row, stop] == pytest.approx(expected, rel=1e-4, abs=1e-12)
-        compared += 1
-    assert compared > 20
-
-
-def test_a_learner_goes_on_to_larger_sizes_only() -> None:
-    pool = pool_of()
-    found = prices(pool, TERMS).learners
-    for learner, curve in pool.curves.items():
-        assert np.isneginf(found[learner, np.array(SIZES) <= curve.size]).all()
-        assert np.isfinite(found[learner, -1]) == (curve.size < FULL)
-
-
-def test_busy_and_dropped_learners_have_no_price() -> None:
-    pool = replace(pool_of().dropped(5, "failed"), busy=frozenset({7}))
-    found = prices(pool, TERMS)
-    assert np.isneginf(found.learners[[5, 7]]).all()
-    assert found.has_model
+    assert np.isfinite(both).sum() > 20 or left == 5.0
 
 
 @pytest.mark.parametrize("full", [0, 2])
@@ -174,13 +163,6 @@ def test_nothing_is_divided_by_the_time_left_once_it_is_over(full: int, left: fl
     for each in (found.learners, found.candidates):
         assert not np.isnan(each).any()
         assert np.isneginf(each).all() or not full
-
-
-def test_what_would_more_probably_be_late_is_not_taken() -> None:
-    pool = replace(pool_of(timed=True), left=Cost(0, 5.0))  # all the data take 16 to 32 s
-    found = prices(pool, Terms(SIZES, Process(FULL), InSeconds(FULL)))
-    assert np.isneginf(found.learners).all()
-    assert np.isneginf(found.candidates).all()
 
 
 @pytest.mark.parametrize("kind", ["learners", "candidates"])
@@ -222,13 +204,13 @@ def test_the_fewer_runs_are_left_the_more_each_costs(runs_left: int, factor: flo
 
 
 def test_the_first_training_on_all_the_data_waits_for_half_of_its_cost_to_be_spent() -> None:
-    early = prices(pool_of(3, full=0), TERMS)  # 16,000 is more than twice what was spent
+    pool = pool_of(3, full=0)
+    early = prices(replace(pool, spent=Cost(7999, 0.0)), TERMS)
     assert not early.has_model
     assert np.isneginf(early.learners).all()
     assert np.isfinite(early.candidates[:, 0]).all()
     assert np.isneginf(early.candidates[:, 1:]).all()
-    pool = replace(pool_of(3, full=0), spent=Cost(8001, 0.0))
-    late = prices(pool, TERMS)
+    late = prices(replace(pool, spent=Cost(8001, 0.0)), TERMS)
     assert np.isfinite(late.learners[:, -1]).all()
     assert np.isneginf(late.learners[:, :-1]).all()
     assert np.isneginf(late.candidates).all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from dataclasses import field
 
@@ -76,14 +75,6 @@ def test_a_learner_that_lacks_the_size_is_dropped() -> None:
     told = list(replay(policy, [LearningCurve(0)]))
     assert told == [Extend(0, 1000, WHY), Drop(0, Reason("failed at 1,000")), policy.script[1]]
     assert policy.shown[-1].curves[0].dropped == "failed at 1,000"
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-def test_a_score_that_is_no_finite_number_drops_the_learner(score: float) -> None:
-    policy = Scripted(script=[Propose(1, WHY), Finish(None, WHY)])
-    _, dropped, _ = replay(policy, [LearningCurve(0, (Observation(1, score),))])
-    assert isinstance(dropped, Drop)
-    assert str(dropped.reason) == f"score {score} at 1 examples"
 
 
 def test_waiting_for_no_learner_is_an_error() -> None:

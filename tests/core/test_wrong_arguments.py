@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +11,16 @@ import pytest
 
 from optuna_daub import ABCPruner
 from optuna_daub import DAUBPruner
-from optuna_daub.core import Cost
+from optuna_daub.core import ABC
+from optuna_daub.core import DAUB
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
-from optuna_daub.core import Space
+from optuna_daub.core import SuccessiveHalving
+from optuna_daub.core import ValuePerSecond
 from optuna_daub.core import geometric_sizes
+from optuna_daub.core.policies.schedulers import step_for_growth
 
 
 class Five:
@@ -50,12 +54,6 @@ def test_counts_of_a_pool_are_whole_numbers(name: str, value: object) -> None:
     rule = "at least 0 or None, but got -1" if value == -1 else ""
     with pytest.raises(ValueError, match=f"`{name}` must be {rule}"):
         Pool(**{name: value})  # type: ignore[arg-type]
-
-
-def test_a_pool_of_what_is_right_is_made() -> None:
-    curves = Curves([LearningCurve(0)])
-    pool = Pool(curves, frozenset({0}), 2, Cost(5), Cost(0, 1.0), Space(), runs_left=3)
-    assert (pool.to_come, pool.left, pool.runs_left) == (2, Cost(0, 1.0), 3)
 
 
 @pytest.mark.parametrize("value", [5, [1], {0: LearningCurve(0)}, "ab", [None], LearningCurve(0)])
@@ -101,6 +99,38 @@ def test_objects_that_are_whole_numbers_are_taken(number: Any) -> None:
     assert geometric_sizes(number, 40, 2.0) == (5, 10, 20, 40)
     assert DAUBPruner(min_resource=number, max_resource=40).policy.sizes[0] == 5
     assert Pool(to_come=number).may_propose
+
+
+SIZES = (1, 2, 4, 1024)
+NO_SIZES = "`first_sizes` must be some of the training sizes"
+
+
+@pytest.mark.parametrize(
+    ("policy", "wrong", "complaint"),
+    [
+        (DAUB, {"confidence": math.nan}, r"`confidence` must be in \(0, 1\), but got nan"),
+        *((DAUB, {"first_sizes": x}, NO_SIZES) for x in ((3,), (2, 1), (1, 2, 2), (2048,))),
+        (DAUB, {"tolerance": -1e-300}, "`tolerance` must be at least 0, but got -1e-300"),
+        (DAUB, {"stop": "last"}, "`stop` must be one of .*, but got 'last'"),
+        (ABC, {"epsilon": 0.0}, "`epsilon` must be between 0 and 1, but got 0.0"),
+        (ABC, {"delta": 1.0}, "`delta` must be between 0 and 1, but got 1.0"),
+        (ABC, {"n_validation": 0}, "`n_validation` must be at least 1, but got 0"),
+        (SuccessiveHalving, {"keep_one_in": 1}, "`keep_one_in` must be at least 2, .*1"),
+        (ValuePerSecond, {"cost": "hours"}, "`cost` .*hours"),
+        (ValuePerSecond, {"price": math.inf}, "`price` must be at least 0 and finite"),
+    ],
+)
+def test_what_a_policy_cannot_mean_is_refused(
+    policy: Any, wrong: dict[str, Any], complaint: str
+) -> None:
+    """The values that each rule refuses are in `tests/test_arguments.py`."""
+    with pytest.raises(ValueError, match=complaint):
+        policy(SIZES, **wrong)
+
+
+def test_growth_that_is_none_has_no_best_step() -> None:
+    with pytest.raises(ValueError, match=r"`alpha` .* at least 0.01, but got 0.009.*at once"):
+        step_for_growth(0.009)
 
 
 @pytest.mark.parametrize("pruner", [DAUBPruner, DAUBPruner.paper, ABCPruner])

@@ -70,17 +70,26 @@ def numbered(n_rows: int, n_classes: int = 2) -> tuple[NDArray[Any], NDArray[Any
     return np.column_stack([np.arange(n_rows), np.ones(n_rows)]), np.arange(n_rows) % n_classes
 
 
+def sampler_of(n_learners: int | None = None, seed: int = 0) -> DataAllocationSampler:
+    """Return a sampler of so many learners at random points."""
+    return DataAllocationSampler(optuna.samplers.RandomSampler(seed=seed), n_learners=n_learners)
+
+
+def created(
+    sizes: Sequence[int] = SIZES, *, n_learners: int | None = 1, **kwargs: Any
+) -> optuna.Study:
+    """Return a study that nothing has run through; `kwargs` go to `create_study`."""
+    pruner = DAUBPruner.paper(sizes=sizes)
+    usual = {"direction": "maximize", "sampler": sampler_of(n_learners), "pruner": pruner}
+    return optuna.create_study(**{**usual, **kwargs})
+
+
 def study_of(
     objective: Any, sizes: Sequence[int] = SIZES, *, n_learners: int = 1, **kwargs: Any
 ) -> optuna.Study:
     """Return a study that the objective has run through; with one learner, at every size."""
-    study = optuna.create_study(
-        direction=kwargs.pop("direction", "maximize"),
-        sampler=DataAllocationSampler(
-            optuna.samplers.RandomSampler(seed=0), n_learners=n_learners
-        ),
-        pruner=kwargs.pop("pruner", None) or DAUBPruner.paper(sizes=sizes),
-    )
+    given = {name: kwargs.pop(name) for name in ("direction", "pruner") if name in kwargs}
+    study = created(sizes, n_learners=n_learners, **given)
     study.optimize(objective, **kwargs)
     return study
 

@@ -15,7 +15,6 @@ import scipy.sparse
 from sklearn.metrics import f1_score
 from sklearn.naive_bayes import GaussianNB
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
@@ -27,6 +26,8 @@ from tests.objective.studies import SIZES
 from tests.objective.studies import X
 from tests.objective.studies import Y
 from tests.objective.studies import build
+from tests.objective.studies import created
+from tests.objective.studies import sampler_of
 from tests.objective.studies import study_of
 
 
@@ -92,7 +93,7 @@ def test_a_study_of_something_else_is_refused(case: str) -> None:
     first, other, name = OTHERS[case]
     study = study_of(first(), n_learners=2)
     scores = [trial.intermediate_values for trial in study.trials]
-    study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=5)
+    study.sampler = sampler_of(5)
     with pytest.raises(SetupError, match=f"must go on with the {name}"):
         study.optimize(other(), catch=(Exception,))
     assert [t.intermediate_values for t in study.trials if t.intermediate_values] == [
@@ -101,11 +102,7 @@ def test_a_study_of_something_else_is_refused(case: str) -> None:
 
 
 def test_with_another_sampler_other_sizes_are_refused() -> None:
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=optuna.samplers.RandomSampler(seed=0),
-        pruner=DAUBPruner(sizes=SIZES),
-    )
+    study = created(sampler=optuna.samplers.RandomSampler(seed=0))
     objective = _objective()
     study.optimize(objective, n_trials=1)
     study.pruner = DAUBPruner(sizes=(30, 60, 120))
@@ -123,15 +120,13 @@ def test_a_table_that_was_changed_in_place_is_refused(what: str, is_begun: bool)
     objective = _objective({"a frame": table, "features": features}.get(what, X), targets, **fixed)
     study = study_of(objective if is_begun else _objective(), n_learners=2)
     if not is_begun:
-        study = optuna.create_study(
-            direction="maximize", sampler=study.sampler, pruner=study.pruner
-        )
+        study = created()
     scores = [trial.intermediate_values for trial in study.trials]
     if what == "targets":
         targets[:] = 1 - targets
     table["0"] = 0.0
     features[:] = 0.0
-    study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=5)
+    study.sampler = sampler_of(5)
     with pytest.raises(SetupError, match="changed in place"):
         study.optimize(objective, catch=(Exception,))
     assert [t.intermediate_values for t in study.trials if t.intermediate_values] == [
@@ -144,7 +139,7 @@ def test_a_table_that_was_changed_in_place_is_refused(what: str, is_begun: bool)
 
 def test_arguments_of_fits_that_change_nothing_may_change() -> None:
     study = study_of(_objective(fit_params=None), n_learners=2)
-    study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4)
+    study.sampler = sampler_of(4)
     before = len(study.trials)
     study.optimize(_objective(fit_params={}))
     assert len(study.trials) > before
@@ -174,13 +169,7 @@ def test_a_search_with_other_arguments_of_fits_is_refused() -> None:
 @pytest.mark.parametrize("how", ["again", "pickled", "another process's"])
 def test_the_same_goes_on(how: str) -> None:
     storage = optuna.storages.InMemoryStorage()
-    study = optuna.create_study(
-        storage=storage,
-        study_name="s",
-        direction="maximize",
-        sampler=DataAllocationSampler(n_learners=2),
-        pruner=DAUBPruner(sizes=SIZES),
-    )
+    study = created(storage=storage, study_name="s", n_learners=2)
     objective = _objective(scoring="f1_macro")
     study.optimize(objective)
     again = {
@@ -189,10 +178,7 @@ def test_the_same_goes_on(how: str) -> None:
         "another process's": _objective(X.copy(), Y.copy(), scoring="f1_macro"),
     }[how]
     loaded = optuna.load_study(
-        storage=storage,
-        study_name="s",
-        sampler=DataAllocationSampler(n_learners=4),
-        pruner=DAUBPruner(sizes=SIZES),
+        storage=storage, study_name="s", sampler=sampler_of(4, seed=1), pruner=study.pruner
     )
     before = len(loaded.trials)
     loaded.optimize(again)
@@ -203,7 +189,7 @@ def test_a_study_begun_before_goes_on() -> None:
     objective = _objective()
     study = study_of(objective, n_learners=2)
     del study._storage._studies[study._study_id].system_attrs["daub:search"]  # type: ignore[attr-defined]
-    study.sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=3), n_learners=4)
+    study.sampler = sampler_of(4, seed=3)
     study.optimize(_objective())
     assert "daub:search" in study._storage.get_study_system_attrs(study._study_id)
 
@@ -222,7 +208,7 @@ def test_results_of_another_objective_are_refused(objective: Any) -> None:
     """As in a notebook in which a plain study gets another objective."""
     study = optuna.create_study(direction="maximize")
     study.optimize(objective, n_trials=2)
-    study.sampler = DataAllocationSampler(n_learners=2)
+    study.sampler = sampler_of(2)
     study.pruner = DAUBPruner(sizes=SIZES)
     with pytest.raises(SetupError, match="results of another one, such as that of trial 0"):
         study.optimize(_objective())
@@ -236,7 +222,7 @@ def test_scores_of_unknown_rows_are_warned_of(caplog: pytest.LogCaptureFixture) 
         return 0.9
 
     study = study_of(by_hand, n_learners=2)
-    study.sampler = DataAllocationSampler(n_learners=3)
+    study.sampler = sampler_of(3)
     for _ in range(2):
         study.optimize(_objective(), n_trials=1)
     said = [each.getMessage() for each in caplog.records]
@@ -249,18 +235,13 @@ def test_a_study_of_an_older_version_may_have_been_trained_in_any_way() -> None:
     del attrs["daub:search"]["way of training"]
     for n_learners, is_incremental in ((4, True), (6, False)):
         before = len(study.trials)
-        sampler = optuna.samplers.RandomSampler(seed=n_learners)
-        study.sampler = DataAllocationSampler(sampler, n_learners=n_learners)
+        study.sampler = sampler_of(n_learners, seed=n_learners)
         study.optimize(_objective(incremental=is_incremental))
         assert len(study.trials) > before
 
 
 def test_before_anything_is_observed_it_may_be_mended() -> None:
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=2),
-        pruner=DAUBPruner(sizes=SIZES),
-    )
+    study = created(n_learners=2)
 
     def fails(trial: optuna.Trial) -> Any:
         raise MemoryError
@@ -272,11 +253,7 @@ def test_before_anything_is_observed_it_may_be_mended() -> None:
 
 
 def test_a_worker_whose_table_another_one_has_replaced_before_its_first_score_is_told() -> None:
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4),
-        pruner=DAUBPruner(sizes=SIZES),
-    )
+    study = created(n_learners=4)
     one, other = _objective(), _reversed_targets()
     asked = study.ask()
     one._checks._check_same_rows(asked, SIZES)
@@ -286,13 +263,7 @@ def test_a_worker_whose_table_another_one_has_replaced_before_its_first_score_is
 
 def test_a_search_and_an_objective_are_not_mixed() -> None:
     storage = optuna.storages.InMemoryStorage()
-    study = optuna.create_study(
-        storage=storage,
-        study_name="s",
-        direction="maximize",
-        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=2),
-        pruner=DAUBPruner(sizes=SIZES),
-    )
+    study = created(storage=storage, study_name="s", n_learners=2)
     study.optimize(_objective())
     search = DataAllocationSearchCV(
         build(optuna.trial.FixedTrial({"var_smoothing": 0.1})),

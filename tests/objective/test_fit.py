@@ -87,35 +87,6 @@ def test_with_folds_the_size_is_that_of_each() -> None:
     ]
 
 
-def test_what_is_built_by_size_is_what_is_trained() -> None:
-    def build(trial: optuna.Trial, n: int) -> Any:
-        trial.suggest_float("unused", 0, 1)
-        return DecisionTreeClassifier(max_depth=1 + n // 40, random_state=0)
-
-    seen = observations(study_of(TrainingSizeObjective(build, X, Y)))
-    for size, at_size in zip(SIZES, seen, strict=True):
-        depth = 1 + size // 40
-        plain = TrainingSizeObjective(
-            lambda trial, depth=depth: DecisionTreeClassifier(max_depth=depth, random_state=0),
-            X,
-            Y,
-        )
-        alike = {seen.size: seen.score for seen in observations(study_of(plain))}
-        assert at_size.score == alike[size]
-
-
-def test_parameters_must_not_depend_on_the_size() -> None:
-    def build(trial: optuna.Trial, n: int) -> Recorder:
-        trial.suggest_float("always", 0, 1)
-        if n < 50:
-            trial.suggest_float("early", 0, 1)
-        return Recorder(n)
-
-    with pytest.raises(ValueError, match=r"same parameters at each .*\['always', 'early'\] where"):
-        study_of(TrainingSizeObjective(build, *numbered(200)))
-    assert not Recorder.fits
-
-
 class Callable:
     def __call__(self, trial: optuna.Trial, n: int) -> Any: ...
 
@@ -316,18 +287,6 @@ def test_where_no_row_is_left_the_function_must_do_without() -> None:
         objective.refit(study, include_validation=True)
 
 
-@pytest.mark.skipif(not hasattr(ValueError(), "add_note"), reason="notes came with Python 3.11")
-def test_an_error_of_the_function_names_learner_and_size() -> None:
-    def broken(training: Rows, validation: Rows | None) -> dict[str, Any]:
-        raise AttributeError("no luck")
-
-    with pytest.raises(AttributeError, match="no luck") as raised:
-        study_of(
-            TrainingSizeObjective(lambda trial: Recorder(), *numbered(200), fit_params=broken)
-        )
-    assert raised.value.__notes__ == ["Learner {} was being trained on 30 examples."]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -458,51 +417,6 @@ def test_one_kind_of_several_stops_early(kind: str) -> None:
     assert isinstance(winner, DecisionTreeClassifier) == (kind == "tree")
     if kind == "boosting":
         assert winner.best_iteration < N_TREES - 1
-
-
-def test_a_fixed_validation_set_can_stop_a_booster_from_a_mapping() -> None:
-    training, held_out = slice(0, 1000), slice(1000, 1500)
-    given = {"eval_set": [(LARGE_X[held_out], LARGE_Y[held_out])], "verbose": False}
-    objective = TrainingSizeObjective(
-        xgboost_classifier,
-        LARGE_X[training],
-        LARGE_Y[training],
-        X_valid=LARGE_X[held_out],
-        y_valid=LARGE_Y[held_out],
-        fit_params=given,
-    )
-    winner = objective.refit(study_of(objective, (200, 500, 1000)))
-    assert winner.best_iteration < N_TREES - 1
-
-
-def test_a_margin_of_each_row_reaches_the_booster() -> None:
-    """With the true labels as starting margin the trees have nothing left to do."""
-    margin = np.where(LARGE_Y, 20.0, -20.0)
-    trained = []
-
-    def build(trial: optuna.Trial) -> Any:
-        trial.suggest_float("unused", 0, 1)
-        return xgboost.XGBClassifier(n_estimators=5, n_jobs=1, base_score=0.5)
-
-    def scoring(estimator: Any, X: Any, y: Any) -> float:
-        trained.append(estimator.get_booster().trees_to_dataframe())
-        return 0.5
-
-    objective = TrainingSizeObjective(
-        build, LARGE_X, LARGE_Y, scoring=scoring, fit_params={"base_margin": margin}
-    )
-    study_of(objective, (200, 500, 1000))
-    for trees in trained:
-        leaves = trees.loc[trees.Feature == "Leaf", "Gain"]
-        assert np.abs(leaves).max() < 1e-3
-
-
-def test_boosters_with_folds_are_refitted_without_validation_rows() -> None:
-    objective = TrainingSizeObjective(
-        lightgbm_classifier, LARGE_X, LARGE_Y, cv=2, fit_params=lightgbm_stops
-    )
-    winner = objective.refit(study_of(objective, (200, 500, 700)))
-    assert winner.n_estimators_ == N_TREES
 
 
 @pytest.mark.parametrize("cv", [None, 2])

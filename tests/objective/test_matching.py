@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.matching import matched
@@ -290,12 +289,7 @@ def test_tables_of_other_libraries_are_searched_but_not_matched() -> None:
     table = pyarrow.table({name: values[:, i] for i, name in enumerate("ab")})
     labels = (values[:, 0] > 0.5).astype(int)
     objective = TrainingSizeObjective(lambda trial: LogisticRegression(), table, labels)
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(n_learners=1),
-        pruner=DAUBPruner(max_resource=objective.n_train),
-    )
-    study.optimize(objective)
+    study = study_of(objective, pruner=DAUBPruner(max_resource=objective.n_train))
     assert study.best_value > 0.8
     assert objective.refit(study).n_features_in_ == 2
     with pytest.raises(ValueError, match="data frame of pyarrow, whose columns cannot be matched"):

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from optuna.samplers import RandomSampler
 from optuna.trial import FixedTrial
 from sklearn.base import BaseEstimator
 from sklearn.base import ClassifierMixin
@@ -20,15 +19,16 @@ from sklearn.linear_model import SGDRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import TrainingSizeObjective
-from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub.objective.fingerprint import identity
 from optuna_daub.objective.models import KeptModels
 from optuna_daub.objective.models import Trained
 from optuna_daub.study.setup_errors import SetupError
+from tests.objective.studies import created
+from tests.objective.studies import study_of
+from tests.study.table_study import answer
 
 
 X, Y = make_classification(1500, 6, random_state=0)
@@ -62,13 +62,13 @@ def naive(trial: optuna.Trial) -> Counting:
 
 
 def searched(objective: TrainingSizeObjective, n_trials: int = 12) -> optuna.Study:
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=0)),
-        pruner=DAUBPruner(min_resource=60, max_resource=objective.n_train, cost="examples"),
-    )
+    study = created(n_learners=None, pruner=_pruner_of(objective))
     study.optimize(objective, n_trials=n_trials)
     return study
+
+
+def _pruner_of(objective: TrainingSizeObjective) -> DAUBPruner:
+    return DAUBPruner(min_resource=60, max_resource=objective.n_train, cost="examples")
 
 
 @pytest.fixture(autouse=True)
@@ -94,8 +94,7 @@ def test_partial_fit_sees_each_row_once_and_scores_as_in_one_go(options: dict[st
     n_folds = options.get("cv", 1)
     assert any(len(curve.observations) > 1 for curve in curves), "some were trained further"
     assert sum(Counting.calls) == n_folds * sum(curve.size for curve in curves)
-    best = best_learner(study)
-    assert best is not None
+    best = answer(study)
     assert best.examples == sum(curve.size for curve in curves), "each row is paid once"
 
     plain = TrainingSizeObjective(
@@ -117,14 +116,8 @@ def test_a_fold_without_new_rows_keeps_its_model() -> None:
     objective = TrainingSizeObjective(
         naive, X[:110], Y[:110], incremental=True, shuffle=False, cv=5
     )
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=3),
-        pruner=DAUBPruner(sizes=[88, 90, 92]),
-    )
-    study.optimize(objective)
-    (best, calls) = (best_learner(study), [*Counting.calls])
-    assert best is not None
+    study = study_of(objective, pruner=DAUBPruner(sizes=[88, 90, 92]), n_learners=3)
+    best, calls = answer(study), [*Counting.calls]
     assert len({*calls}) > 5, "it was trained further"
     assert 0 not in calls
     assert best.score == pytest.approx(objective(FixedTrial(dict(best.params))))
@@ -157,8 +150,7 @@ def test_the_winner_is_at_hand_as_it_was_scored() -> None:
     study = searched(objective)
     n_calls = len(Counting.calls)
     model = objective.model(study)
-    best = best_learner(study)
-    assert best is not None
+    best = answer(study)
     assert model.var_smoothing == best.params["var_smoothing"]
     assert len(Counting.calls) == n_calls, "nothing was trained"
     rows = np.setdiff1d(np.arange(len(X)), objective._division.folds[0].training)
@@ -168,27 +160,9 @@ def test_the_winner_is_at_hand_as_it_was_scored() -> None:
     assert pickle.loads(pickle.dumps(objective)).model(study) is None
 
 
-def test_a_study_has_its_winner_at_hand_whatever_another_one_found() -> None:
-    objective = TrainingSizeObjective(naive, X, Y, incremental=True)
-    one = searched(objective)
-    other = optuna.create_study(direction="maximize", sampler=one.sampler, pruner=one.pruner)
-    other.enqueue_trial({"var_smoothing": 0.5})
-    other.optimize(objective, n_trials=1)
-    assert other.best_value < one.best_value
-    for study in (one, other):
-        model, best = objective.model(study), best_learner(study)
-        assert best is not None
-        assert model.var_smoothing == best.params["var_smoothing"]
-
-
 def _created(storage: Any = None, **kwargs: Any) -> optuna.Study:
     """Return a study of one learner."""
-    return optuna.create_study(
-        storage=storage,
-        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=1),
-        pruner=DAUBPruner.paper(sizes=(60, 300, 1050)),
-        **{"direction": "maximize", "study_name": "s", **kwargs},
-    )
+    return created((60, 300, 1050), storage=storage, study_name="s", **kwargs)
 
 
 def _run_with(study: optuna.Study, objective: TrainingSizeObjective, smoothing: float) -> None:
@@ -288,8 +262,7 @@ def test_a_learner_that_was_forgotten_starts_anew() -> None:
     study = searched(objective, 30)
     curves = [curve for curve in learning_curves(study) if curve.observations]
     assert sum(Counting.calls) > sum(curve.size for curve in curves), "some started anew"
-    best = best_learner(study)
-    assert best is not None
+    best = answer(study)
     assert best.examples == sum(Counting.calls)
     for curve in curves:
         if curve.size == objective.n_train:
@@ -366,12 +339,7 @@ def test_a_failed_training_is_not_gone_on_with() -> None:
         return Fragile(trial.suggest_float("var_smoothing", 1e-9, 1e-9))
 
     objective = TrainingSizeObjective(build, X, Y, incremental=True)
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=1),
-        pruner=DAUBPruner(min_resource=60, max_resource=objective.n_train, cost="examples"),
-    )
-    study.optimize(objective, n_trials=6, catch=(OSError,))
+    study = study_of(objective, pruner=_pruner_of(objective), n_trials=6, catch=(OSError,))
     sizes = [seen.size for seen in learning_curves(study)[0].observations]
     # The call after the one that failed brings all the rows of its size.
     assert Counting.calls[:3] == [sizes[0], sizes[1] - sizes[0], sizes[1]]

@@ -15,10 +15,7 @@ from sklearn.metrics import hamming_loss
 from sklearn.metrics import make_scorer
 from sklearn.naive_bayes import GaussianNB
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
-from optuna_daub.core import LearningCurve
-from optuna_daub.core import Observation
 from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.limits import Limits
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
@@ -29,13 +26,13 @@ from optuna_daub.sklearn import DataAllocationSearchCV
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.limits import read_limits
 from optuna_daub.study.limits import write_limits
-from tests.objective.studies import SIZES
 from tests.objective.studies import X_REG
 from tests.objective.studies import Y_REG
 from tests.objective.studies import X
 from tests.objective.studies import Y
 from tests.objective.studies import build
 from tests.objective.studies import build_linear
+from tests.objective.studies import created
 from tests.objective.studies import study_of
 
 
@@ -55,9 +52,7 @@ def _told(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
 )
 def test_a_forgotten_sampler_is_said_once(sampler: Any, caplog: pytest.LogCaptureFixture) -> None:
     objective = TrainingSizeObjective(build, X, Y)
-    study = optuna.create_study(
-        direction="maximize", sampler=sampler, pruner=DAUBPruner(sizes=SIZES)
-    )
+    study = created(sampler=sampler)
     study.optimize(objective, n_trials=3)
     (said,) = _told(caplog, "none is resumed")
     assert type(sampler).__name__ in said
@@ -196,31 +191,12 @@ def test_feature_costs_are_numbers(costs: Any) -> None:
         BudgetedAdaBoostClassifier(feature_costs=costs).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    "observations",
-    [(0.5,), None, ((500, 0.5),), (Observation("a", 0.5),), Observation(500, 0.5)],  # type: ignore[arg-type]
-)
-def test_a_curve_is_of_observations(observations: Any) -> None:
-    with pytest.raises(ValueError, match="must be a tuple of `Observation`"):
-        LearningCurve(0, observations)
-
-
-def test_a_curve_of_observations_is_one() -> None:
-    assert LearningCurve(0, (Observation(500, 0.5),)).size == 500
-    assert isinstance(DataAllocationSampler(n_learners=2), DataAllocationSampler)
-
-
 @pytest.mark.parametrize("n_trials", [1, 4, None])
 def test_a_study_that_was_loaded_plainly_can_be_refitted(n_trials: int | None) -> None:
     objective, storage = TrainingSizeObjective(build, X, Y), optuna.storages.InMemoryStorage()
     sizes = (30, 60, 100, objective.n_train)
-    study = optuna.create_study(
-        study_name="s",
-        storage=storage,
-        direction="maximize",
-        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=3),
-        pruner=DAUBPruner(sizes=sizes, cost="examples"),
-    )
+    pruner = DAUBPruner(sizes=sizes, cost="examples")
+    study = created(study_name="s", storage=storage, n_learners=3, pruner=pruner)
     study.optimize(objective, n_trials=n_trials)
     with warnings.catch_warnings():  # an unfinished study warns of that
         warnings.simplefilter("ignore")

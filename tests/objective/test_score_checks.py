@@ -133,49 +133,37 @@ def test_a_score_that_is_nan_for_one_row_is_refused(case: str) -> None:
     assert objective(AMOUNTS, "neg_mean_absolute_error", **ONE_ROW[case]).n_validation >= 1
 
 
-def test_one_row_of_classes_may_be_scored() -> None:
-    assert objective(TURN % 2, "accuracy", cv=LeaveOneOut()).n_validation == N
+def _of_probabilities(metric: Any, **options: Any) -> Any:
+    return make_scorer(metric, response_method="predict_proba", **options)
 
 
 def _fails(*_: Any) -> float:
     raise ValueError("it needs the user's own estimator")
 
 
-@pytest.mark.parametrize(
-    "scoring",
-    [
-        make_scorer(_fails),
-        make_scorer(average_precision_score, response_method="decision_function"),
-        lambda estimator, X, y: estimator.loss_,
-        None,
-    ],
-)
-def test_scorers_that_need_the_users_own_estimator_are_not_checked(scoring: Any) -> None:
-    assert objective(TURN % 2, scoring).n_train == 168
+TWO, THREE, BELOW = TURN % 2, TURN % 3, X[:, 0] - 1
 
 
 @pytest.mark.parametrize(
-    "scorer",
+    ("y", "scoring"),
     [
-        make_scorer(
-            log_loss, greater_is_better=False, response_method="predict_proba", labels=FOUR
-        ),
-        make_scorer(top_k_accuracy_score, response_method="predict_proba", k=2, labels=FOUR),
+        # Those that need the user's own estimator are not checked,
+        (TWO, make_scorer(_fails)),
+        (TWO, make_scorer(average_precision_score, response_method="decision_function")),
+        (TWO, lambda estimator, X, y: estimator.loss_),
+        (TWO, None),
+        # nor are those with labels of their own.
+        (THREE, _of_probabilities(log_loss, greater_is_better=False, labels=FOUR)),
+        (THREE, _of_probabilities(top_k_accuracy_score, k=2, labels=FOUR)),
+        # A metric that needs predictions above 0 takes targets below,
+        (BELOW, make_scorer(mean_tweedie_deviance, greater_is_better=False, power=-1)),
+        (BELOW, make_scorer(d2_tweedie_score, power=-1)),
+        # and a ranking compares amounts.
+        (TARGETS["two columns of amounts"], make_scorer(ndcg_score)),
     ],
 )
-def test_scorers_with_labels_of_their_own_are_not_checked(scorer: Any) -> None:
-    assert objective(TURN % 3, scorer).n_train == 168
-
-
-@pytest.mark.parametrize(
-    "scorer",
-    [
-        make_scorer(mean_tweedie_deviance, greater_is_better=False, power=-1),
-        make_scorer(d2_tweedie_score, power=-1),
-    ],
-)
-def test_a_metric_that_needs_predictions_above_0_takes_targets_below(scorer: Any) -> None:
-    assert objective(X[:, 0] - 1, scorer).n_train == 168
+def test_scorers_of_ones_own_are_taken(y: Any, scoring: Any) -> None:
+    assert objective(y, scoring).n_train == 168
 
 
 class _Counted:
@@ -227,10 +215,6 @@ def test_a_fold_of_one_row_is_one_of_three_that_are_tried() -> None:
     uneven = [(TURN[120:], TURN[:60]), (TURN[:120], TURN[180:181]), (TURN[:120], TURN[120:180])]
     with pytest.raises(ValueError, match=r"1 row of `y` to score of fold 2, whatever"):
         objective(AMOUNTS, "r2", cv=uneven)
-
-
-def test_a_ranking_compares_amounts() -> None:
-    assert objective(TARGETS["two columns of amounts"], make_scorer(ndcg_score)).n_train == 168
 
 
 # -- weights -----------------------------------------------------------------------------------

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import optuna
 import pytest
-from sklearn.datasets import make_classification
-from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import accuracy_score
 from sklearn.metrics import get_scorer
@@ -17,17 +14,15 @@ from sklearn.metrics import log_loss
 from sklearn.metrics import make_scorer
 from sklearn.metrics import mean_pinball_loss
 from sklearn.metrics import mean_squared_error
-from sklearn.tree import DecisionTreeClassifier
 
-from optuna_daub import DataAllocationSampler
-from optuna_daub import DAUBPruner
 from optuna_daub.learners import sequential_score
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.scoring import checked_scoring
-from tests.objective.studies import SIZES
 from tests.objective.studies import X_REG
 from tests.objective.studies import Y_REG
 from tests.objective.studies import Witness
+from tests.objective.studies import build_linear
+from tests.objective.studies import created
 from tests.objective.studies import numbered
 from tests.objective.studies import observations
 from tests.objective.studies import study_of
@@ -102,8 +97,7 @@ def test_nor_is_any_other_that_is_larger_for_better_learners(scoring: Any) -> No
 
 
 def test_a_study_without_a_direction_is_refused() -> None:
-    sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=2)
-    study = optuna.create_study(sampler=sampler, pruner=DAUBPruner.paper(sizes=SIZES))
+    study = created(direction=None)
     with pytest.raises(ValueError, match=r"but got `scoring='accuracy'` in such a study"):
         study.optimize(TrainingSizeObjective(witness, *numbered(200)))
     with pytest.raises(ValueError, match=r'`direction="maximize"` to .* such as "neg_log_loss"'):
@@ -121,51 +115,9 @@ def test_a_scorer_that_is_smaller_for_better_learners_is_not_maximized() -> None
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_a_plain_function_goes_with_both_directions(direction: str) -> None:
-    def build(trial: optuna.Trial) -> Any:
-        return LinearRegression(fit_intercept=trial.suggest_categorical("intercept", [True]))
-
-    objective = TrainingSizeObjective(build, X_REG, Y_REG, scoring=squared_error)
+    objective = TrainingSizeObjective(build_linear, X_REG, Y_REG, scoring=squared_error)
     study = study_of(objective, direction=direction)
     assert study.best_value > 0
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "accuracy",
-        "balanced_accuracy",
-        "f1_macro",
-        "matthews_corrcoef",
-        "roc_auc",
-        "average_precision",
-        "neg_log_loss",
-        "neg_brier_score",
-        "d2_log_loss_score",
-        "adjusted_rand_score",
-        "normalized_mutual_info_score",
-        "top_k_accuracy",
-    ],
-)
-def test_maximizing_finds_the_better_of_two_learners(name: str) -> None:
-    if name not in get_scorer_names():
-        pytest.skip("needs a newer scikit-learn")
-    X, y = make_classification(1000, 6, n_informative=4, class_sep=3, random_state=0)
-
-    def build(trial: optuna.Trial) -> Any:
-        is_tree = trial.suggest_categorical("tree", [True, False])
-        return DecisionTreeClassifier(max_depth=3) if is_tree else DummyClassifier()
-
-    scoring = name if name != "top_k_accuracy" else make_scorer(accuracy_score)
-    objective = TrainingSizeObjective(build, X, y, scoring=scoring)
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(
-            optuna.samplers.GridSampler({"tree": [True, False]}, seed=0), n_learners=2
-        ),
-        pruner=DAUBPruner.paper(sizes=(100, 300, 700)),
-    )
-    study.optimize(objective)
-    assert study.best_params == {"tree": True}
 
 
 # -- what is scored ----------------------------------------------------------------------------
@@ -200,14 +152,11 @@ def test_the_task_of_other_scorers(scoring: Any, task: str | None) -> None:
 
 
 def test_without_a_scorer_the_estimators_own_score_is_taken() -> None:
-    def build(trial: optuna.Trial) -> Any:
-        return LinearRegression(fit_intercept=trial.suggest_categorical("intercept", [True]))
-
     weight = np.where(np.arange(200) % 3, 1.0, 0.1)
     halves = {"X_valid": X_REG[150:], "y_valid": Y_REG[150:], "sample_weight_valid": weight[150:]}
     for weighted_score in (False, True):
         objective = TrainingSizeObjective(
-            build,
+            build_linear,
             X_REG[:150],
             Y_REG[:150],
             sample_weight=weight[:150],

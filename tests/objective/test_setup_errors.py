@@ -22,16 +22,8 @@ from tests.objective.studies import Witness
 from tests.objective.studies import X
 from tests.objective.studies import Y
 from tests.objective.studies import build
+from tests.objective.studies import created
 from tests.objective.studies import witness
-
-
-def _study(**kwargs: Any) -> optuna.Study:
-    settings = {
-        "direction": "maximize",
-        "sampler": DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), n_learners=4),
-        "pruner": DAUBPruner(sizes=SIZES),
-    }
-    return optuna.create_study(**{**settings, **kwargs})
 
 
 def _objective(build: Callable[..., Any] = witness, **kwargs: Any) -> TrainingSizeObjective:
@@ -91,7 +83,7 @@ CASES: dict[str, tuple[Callable[[], TrainingSizeObjective], dict[str, Any], str]
 @pytest.mark.parametrize("case", CASES)
 def test_it_ends_the_study_whatever_is_caught(case: str, n_jobs: int) -> None:
     objective, settings, way_out = CASES[case]
-    study = _study(**settings)
+    study = created(n_learners=4, **settings)
     with pytest.raises(SetupError, match=way_out):
         study.optimize(objective(), timeout=20, n_jobs=n_jobs, catch=(Exception,))
     assert len(study.trials) <= n_jobs
@@ -105,7 +97,7 @@ def test_with_another_sampler_the_study_ends_and_the_log_has_the_whole_sentence(
     case: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     objective, settings, way_out = CASES[case]
-    study = _study(**settings, sampler=optuna.samplers.RandomSampler(seed=0))
+    study = created(**settings, sampler=optuna.samplers.RandomSampler(seed=0))
     with caplog.at_level(logging.ERROR, "optuna_daub"):
         study.optimize(objective(), n_trials=50, catch=(Exception,))
     assert len(study.trials) == 1
@@ -115,7 +107,7 @@ def test_with_another_sampler_the_study_ends_and_the_log_has_the_whole_sentence(
 
 @pytest.mark.parametrize("score", [None, "good", [0.5, 0.6]])
 def test_a_scorer_that_returns_no_number_ends_the_study(score: object) -> None:
-    study = _study()
+    study = created(n_learners=4)
     objective = _objective(build, scoring=lambda estimator, X, y: score)
     with pytest.raises(SetupError, match="`scoring` must return one number"):
         study.optimize(objective, timeout=20, catch=(Exception,))
@@ -126,14 +118,14 @@ def test_an_objective_of_ones_own_in_a_study_of_another_pruner_ends_it_too() -> 
     def objective(trial: optuna.Trial) -> float:
         return float(trial.suggest_float("x", 0, 1) + sum(training_sizes(trial)))
 
-    study = _study(pruner=optuna.pruners.NopPruner())
+    study = created(pruner=optuna.pruners.NopPruner())
     with pytest.raises(SetupError, match="must be one of optuna_daub"):
         study.optimize(objective, n_trials=50, catch=(Exception,))
     assert len(study.trials) == 1
 
 
 def test_a_study_goes_on_once_its_set_up_is_mended() -> None:
-    study = _study(pruner=DAUBPruner(sizes=(30, 60, 5000)))
+    study = created((30, 60, 5000))
     with pytest.raises(SetupError, match="max_resource"):
         study.optimize(_objective(build), catch=(Exception,))
     study.pruner = DAUBPruner(sizes=SIZES)
@@ -148,7 +140,7 @@ def test_a_learner_that_takes_no_weights_fails_alone(in_pipeline: bool) -> None:
         return make_pipeline("passthrough", make_pipeline(model)) if in_pipeline else model
 
     grid = optuna.samplers.GridSampler({"witness": [True, False]}, seed=0)
-    study = _study(sampler=DataAllocationSampler(grid, n_learners=2))
+    study = created(sampler=DataAllocationSampler(grid, n_learners=2))
     objective = _objective(build, sample_weight=np.ones(200))
     study.optimize(objective, catch=(TypeError,))
     assert study.best_params == {"witness": False}
@@ -164,6 +156,6 @@ def test_errors_of_one_learner_are_caught_as_before() -> None:
         x = trial.suggest_float("x", 0, 1)
         return Witness(ValueError if x < 0.6 else None)
 
-    study = _study()
+    study = created(n_learners=4)
     study.optimize(_objective(some_fail), catch=(ValueError,))
     assert {trial.state.name for trial in study.trials} >= {"FAIL", "COMPLETE"}

@@ -18,7 +18,6 @@ from optuna_daub.core import Forecasts
 from optuna_daub.core import Logistic
 from tests.strategies import forecasts
 from tests.strategies import levels
-from tests.strategies import logistics
 
 
 probabilities = st.floats(0.01, 0.99)
@@ -66,22 +65,6 @@ class TestLogistic:
         assert float(forecast.expected_improvement(over)) == pytest.approx(
             expected, abs=1e-4 * scale
         )
-
-    @every_shape
-    def test_all_of_it_is_what_samples_show(
-        self, location: float, scale: float, limit: float
-    ) -> None:
-        samples = np.random.default_rng(0).logistic(location, scale, 200_000)
-        cut = np.minimum(samples, limit)
-        forecast = Logistic(location, scale, limit)
-        error = 5 * scale * math.pi / math.sqrt(3 * len(cut))  # five standard errors
-        assert float(forecast.mean) == pytest.approx(cut.mean(), abs=error)
-        over = location - scale / 2
-        gained = np.maximum(0, cut - over).mean()
-        assert float(forecast.expected_improvement(over)) == pytest.approx(gained, abs=error)
-        for probability in (0.05, 0.4, 0.9):
-            below = np.mean(cut <= forecast.quantile(probability))
-            assert below >= probability - 0.01
 
     @given(location=levels, scale=st.floats(1e-3, 5), probability=probabilities)
     def test_without_a_limit_quantiles_are_those_of_scipy(
@@ -142,12 +125,6 @@ def test_what_costs_nothing_is_worth_it_up_to_the_largest_possible_score(found: 
     assert found.expected_improvement(value) == pytest.approx([0.0], abs=1e-9)
 
 
-@given(found=forecasts(1), costs=st.tuples(positive, positive))
-def test_a_dearer_probe_is_worth_it_over_less(found: Forecast, costs: tuple[float, float]) -> None:
-    cheap, dear = (found.reservation_value(np.array([cost])) for cost in sorted(costs))
-    assert (dear <= cheap + 1e-9).all()
-
-
 @given(found=forecasts(1), overs=st.tuples(levels, levels))
 def test_expected_improvement_falls_by_at_most_what_is_asked_for(
     found: Forecast, overs: tuple[float, float]
@@ -157,15 +134,6 @@ def test_expected_improvement_falls_by_at_most_what_is_asked_for(
     assert (at_high >= 0).all()
     assert (at_high <= at_low + 1e-9).all()
     assert (at_low <= at_high + (high - low) + 1e-9).all()
-
-
-@given(found=forecasts(1))
-def test_far_below_everything_the_expected_improvement_is_the_mean_above_it(
-    found: Forecast,
-) -> None:
-    assert found.expected_improvement(np.array([-1e3])) == pytest.approx(
-        np.asarray(found.mean) + 1e3, rel=1e-9
-    )
 
 
 @given(found=forecasts(1), a=probabilities, b=probabilities)
@@ -195,20 +163,6 @@ def test_many_at_once_are_as_one_by_one(
     assert many.reservation_value(np.full(count, cost)) == close(
         [float(one.reservation_value(cost)) for one in alone]
     )
-
-
-@given(found=logistics(2), factor=st.floats(0.1, 10), shift=levels, over=levels)
-def test_a_forecast_on_another_scale_is_the_forecast_scaled(
-    found: Logistic, factor: float, shift: float, over: float
-) -> None:
-    def moved(value: Any) -> Any:
-        return np.asarray(value) * factor + shift
-
-    scale = np.asarray(found.scale) * factor
-    there = Logistic(moved(found.location), scale, moved(found.limit))
-    assert np.asarray(there.mean) == pytest.approx(moved(found.mean), rel=1e-7, abs=1e-7)
-    improvement = factor * np.asarray(found.expected_improvement(over))
-    assert there.expected_improvement(moved(over)) == pytest.approx(improvement, abs=1e-7)
 
 
 class TestForecasts:

@@ -232,29 +232,6 @@ def test_a_look_is_what_one_more_score_changes(seen: Seen, doublings: float) -> 
 
 
 @EVERY
-@pytest.mark.parametrize("doublings", [0.0, 0.7])
-def test_a_score_of_one_learner_narrows_others_by_their_covariance(
-    seen: Seen, doublings: float
-) -> None:
-    theta, share = without_shared_walk(some_theta(seen)), float(PRIOR.phi(doublings))
-    known, own = condition(theta, seen), np.arange(len(seen.rows))
-    covariance = known.covariance(seen.rows, own, share)
-    lines = known.lines(seen.rows, own)
-    ahead, (_, before) = lines.last >= share, lines.scores(share)
-    place = int(np.flatnonzero(ahead)[1])
-    assert np.diag(covariance)[ahead] == pytest.approx(before[ahead], rel=1e-6)
-    assert covariance == pytest.approx(covariance.T)
-    one_more = seen._replace(
-        learner=np.append(seen.learner, place),
-        doublings=np.append(seen.doublings, doublings),
-        score=np.append(seen.score, 0.0),
-    )
-    _, after = condition(theta, one_more).lines(seen.rows, own).scores(share)
-    taken = covariance[place] ** 2 / (before[place] + known.noise)
-    assert (before - after)[ahead] == pytest.approx(taken[ahead], rel=1e-4, abs=1e-7)
-
-
-@EVERY
 def test_covariances_agree_with_the_slow_transcription(seen: Seen) -> None:
     theta, share = some_theta(seen), 0.4
     own = np.arange(len(seen.rows))
@@ -336,15 +313,6 @@ def test_neither_the_order_of_scores_nor_that_of_learners_matters(seen: Seen) ->
     np.testing.assert_allclose(fit(shuffled), fit(seen), atol=2e-2)
 
 
-def test_learners_nearby_say_more_than_learners_far_away() -> None:
-    rows = np.array([[0.1], [0.15], [0.9]])
-    seen = Seen(rows, np.zeros(1, bool), np.array([0]), np.zeros(1), np.array([2.0]))
-    found = condition(PRIOR.theta(1, 1)[0], seen).lines(rows, np.array([0, -1, -1]))
-    assert found.level[0] > found.level[1] > found.level[2] > 0.0
-    variance = found.covariance[0, 0]
-    assert variance[0] < variance[1] < variance[2]
-
-
 @pytest.mark.parametrize("algorithms", [2, 3, 6])
 def test_points_of_an_algorithm_are_as_alike_however_many_algorithms_there_are(
     algorithms: int,
@@ -368,13 +336,3 @@ def test_points_of_an_algorithm_are_as_alike_however_many_algorithms_there_are(
     assert told[0] > told[1], "a learner of another algorithm is less alike"
     alone = Seen(rows[:5, :4], is_word[:4], learner[:5], nothing[:5], np.ones(5))
     assert alone.n_varying == 3.0
-
-
-def test_without_parameters_a_learner_says_of_others_what_all_share() -> None:
-    seen = Seen(np.empty((2, 0)), np.empty(0, bool), np.array([0]), np.zeros(1), np.array([2.0]))
-    theta = PRIOR.theta(0, 0)[0]
-    f, _, _, u, _, _, noise = np.exp(2.0 * theta)
-    found = condition(theta, seen).lines(seen.rows, np.array([0, 1]))
-    total = MEAN_SD**2 + f + u
-    expected = [2.0 * total / (total + noise), 2.0 * MEAN_SD**2 / (total + noise)]
-    assert found.level == pytest.approx(expected, rel=1e-6)

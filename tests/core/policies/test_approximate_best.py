@@ -21,7 +21,6 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Propose
-from optuna_daub.core import Wait
 from optuna_daub.core import replay
 from optuna_daub.core.curve import Cause
 from optuna_daub.core.decision import why_not
@@ -35,6 +34,7 @@ from optuna_daub.core.policies.schedulers import Scheduler
 from optuna_daub.core.policies.schedulers import gradient_ci
 from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import ucb
+from tests.core.scenario import said
 from tests.core.stepping import steps
 from tests.oracles import Abc
 from tests.strategies import FOUR
@@ -155,55 +155,6 @@ def test_decides_as_the_transcription_does(
     assert told == [*oracle.events, ("best", oracle.winner)]
 
 
-def unlucky(learner: int, end: float, dip: int | None = None) -> LearningCurve:
-    """Return a learner that is far below itself at one size."""
-    return LearningCurve(
-        learner,
-        tuple(
-            Observation(
-                size,
-                0.55 if size == dip else end - 3 / math.sqrt(size),
-                min(1.0, end + 5 / math.sqrt(size)),
-                min(2 * size, 100_000),
-                seconds=size / 1000,
-            )
-            for size in FOUR_SIZES
-        ),
-    )
-
-
-class TestOneUnluckyProbe:
-    """Learner 0, by far the best, looks bad at 2,000 examples."""
-
-    KNOWN = (unlucky(0, 0.80, dip=2000), unlucky(1, 0.70), unlucky(2, 0.70))
-
-    def run(self, scheduler: Scheduler) -> list[tuple[int, int]]:
-        """Return the probes, in order; the answer is right in any case."""
-        sizes = FOUR_SIZES
-        abc = ABC(sizes, n_validation=100_000, scheduler=scheduler, refit=False)
-        *decisions, last = replay(abc, self.KNOWN)
-        assert isinstance(last, Finish)
-        assert last.learner == 0
-        return [(d.learner, d.size) for d in decisions if isinstance(d, Extend)]
-
-    def test_hands_the_turn_to_the_others_as_the_paper_has_it(self) -> None:
-        """A lower end that did not rise grows slower than any upper end falls, whatever these do.
-
-        So the likely best waits until no other can go on: expensive, and the answer holds.
-        """
-        probes = self.run(gradient_ci)
-        waiting = probes[probes.index((0, 2000)) + 1 : probes.index((0, 4000))]
-        assert {(1, 1_000_000), (2, 1_000_000)} <= {*waiting}
-        assert 0 not in {learner for learner, _ in waiting}
-
-    def test_does_not_stop_the_likely_best_under_ucb(self) -> None:
-        probes = self.run(ucb)
-        assert probes[probes.index((0, 2000)) + 1] == (0, 4000)
-
-    def test_costs_little_where_all_take_turns(self) -> None:
-        assert sum(size for _, size in self.run(round_robin)) < 200_000
-
-
 # ---- The promise -------------------------------------------------------------------------------
 
 
@@ -261,8 +212,10 @@ def test_without_intervals_the_promise_is_broken() -> None:
 # ---- The anytime answer ------------------------------------------------------------------------
 
 
-def probed(learner: int, score: float, training_score: float, size: int = 1000) -> LearningCurve:
-    probe = Observation(size, score, training_score, min(2 * size, 10_000))
+def probed(
+    learner: int, score: float, training_score: float, size: int = 1000, most: int = 10_000
+) -> LearningCurve:
+    probe = Observation(size, score, training_score, min(2 * size, most))
     return LearningCurve(learner, (probe,))
 
 
@@ -354,15 +307,49 @@ def test_the_gap_is_told_rounded_upwards() -> None:
 
 # ---- Edges -------------------------------------------------------------------------------------
 
+NEW = [LearningCurve(7), probed(2, 0.9, 0.9), LearningCurve(4)]
+ALIKE = [probed(0, 0.80, 0.81), probed(1, 0.80, 0.81)]
+IDENTIFIED = [ALIKE[0], ALIKE[1].drop("failed")]
+EQUAL = [probed(i, 0.8, 0.8, 32_000) for i in (5, 3, 9)]
+CLOSE = [probed(0, 0.80, 1.0, 16_000), probed(1, 0.85, 1.0, 16_000)]
+ON_A_SAMPLE = [probed(i, score, 0.9, 32_000, 4000) for i, score in enumerate((0.80, 0.81))]
 
-def test_learners_begin_in_the_order_of_their_ids_and_pass_the_busy_ones() -> None:
-    abc = ABC(GRID, 10_000)
-    curves = Curves([LearningCurve(7), probed(2, 0.9, 0.9), LearningCurve(4)])
-    assert abc.decide(Pool(curves)) == abc.decide(Pool(curves, frozenset({2, 7})))
-    decision = abc.decide(Pool(curves, frozenset({4})))
-    assert isinstance(decision, Extend)
-    assert (decision.learner, decision.size) == (7, 1000)
-    assert str(decision.reason) == "every learner is first trained on the smallest size"
+
+@pytest.mark.parametrize(
+    ("curves", "busy", "answer", "reason"),
+    [
+        # Learners begin in the order of their ids, and pass the busy ones.
+        (NEW, (), "4 on 1000", "every learner is first trained on the smallest size"),
+        (NEW, (2, 7), "4 on 1000", "every learner is first trained on the smallest size"),
+        (NEW, (4,), "7 on 1000", "every learner is first trained on the smallest size"),
+        # The leader stays, and among equals the lower id leads.
+        (EQUAL, (), "drops 5", "0.800 is within 0.01 of the largest lower end 0.800 of learner 3"),
+        # It waits for those that are being trained.
+        (ALIKE, (0,), "1 on 2000", "undecided between"),
+        (ALIKE, (0, 1), "waits", "every undecided learner is being trained"),
+        (IDENTIFIED, (0,), "waits", ""),
+        # One undecided below the full size goes there: only there its interval becomes exact.
+        (CLOSE, (), "1 on 32000", "undecided between 0.850 and 1.000, one of 2 left"),
+        # Fully trained learners that were scored on a sample may stay undecided.
+        (
+            ON_A_SAMPLE,
+            (),
+            "ends with 1",
+            "of 2 fully trained learners it has the largest lower en",
+        ),
+    ],
+)
+def test_what_is_next_and_why(
+    curves: list[LearningCurve], busy: tuple[int, ...], answer: str, reason: str
+) -> None:
+    decision = ABC(GRID, 10_000).decide(Pool(Curves(curves), frozenset(busy)))
+    assert said(decision) == answer
+    assert reason in str(decision.reason)
+
+
+def test_without_a_refit_nothing_is_waited_for() -> None:
+    exploring = ABC(GRID, 10_000, refit=False)
+    assert said(exploring.decide(Pool(Curves(IDENTIFIED), frozenset({0})))) == "ends with 0"
 
 
 def test_no_learner_is_dropped_before_all_have_begun() -> None:
@@ -372,17 +359,6 @@ def test_no_learner_is_dropped_before_all_have_begun() -> None:
     decision = abc.decide(Pool(Curves([good, bad, LearningCurve(2)]), frozenset({2})))
     assert isinstance(decision, Extend)
     assert decision.learner in (0, 1)
-
-
-def test_the_leader_stays_and_among_equals_the_lower_id_leads() -> None:
-    abc = ABC(GRID, 10_000)
-    curves = Curves(probed(i, 0.8, 0.8, 32_000) for i in (5, 3, 9))
-    first = abc.decide(Pool(curves))
-    assert isinstance(first, Drop)
-    assert first.learner == 5
-    assert str(first.reason) == (
-        "upper end 0.800 is within 0.01 of the largest lower end 0.800 of learner 3"
-    )
 
 
 def test_dropped_learners_still_count_in_the_failure_probability() -> None:
@@ -396,42 +372,6 @@ def test_dropped_learners_still_count_in_the_failure_probability() -> None:
     assert both.lower < alone.lower
     assert alone.upper < both.upper
     assert both.lower == pytest.approx(0.8 - math.sqrt(math.log(2 / (0.05 / 4)) / 4000))
-
-
-def test_waits_for_those_that_are_being_trained() -> None:
-    abc = ABC(GRID, 10_000)
-    curves = Curves([probed(0, 0.80, 0.81), probed(1, 0.80, 0.81)])
-    assert isinstance(abc.decide(Pool(curves, frozenset({0}))), Extend)
-    decision = abc.decide(Pool(curves, frozenset({0, 1})))
-    assert isinstance(decision, Wait)
-    assert str(decision.reason).startswith("every undecided learner is being trained")
-    identified = Curves([probed(0, 0.80, 0.81), probed(1, 0.80, 0.81).drop("failed")])
-    assert isinstance(abc.decide(Pool(identified, frozenset({0}))), Wait)
-    exploring = replace(abc, refit=False)
-    assert isinstance(exploring.decide(Pool(identified, frozenset({0}))), Finish)
-
-
-def test_a_learner_undecided_below_the_full_size_goes_there() -> None:
-    """Only there its interval becomes exact."""
-    abc = ABC(GRID, 10_000)
-    close = [probed(i, score, 1.0, 16_000) for i, score in enumerate((0.80, 0.85))]
-    decision = abc.decide(Pool(Curves(close)))
-    assert isinstance(decision, Extend)
-    assert (decision.learner, decision.size) == (1, 32_000)
-    assert str(decision.reason) == "undecided between 0.850 and 1.000, one of 2 left"
-
-
-def test_fully_trained_learners_scored_on_a_sample_may_stay_undecided() -> None:
-    abc = ABC(GRID, 10_000)
-    probes = (Observation(32_000, score, 0.9, n_validation=4000) for score in (0.80, 0.81))
-    pool = Pool(Curves(LearningCurve(i, (probe,)) for i, probe in enumerate(probes)))
-    decision = abc.decide(pool)
-    assert abc.leader(pool) == 1
-    assert isinstance(decision, Finish)
-    assert decision.learner == 1
-    assert str(decision.reason) == (
-        "of 2 fully trained learners it has the largest lower end 0.785"
-    )
 
 
 def test_the_turn_passes_with_both_upper_ends_named() -> None:
@@ -479,22 +419,6 @@ def test_a_training_score_that_is_not_finite_drops_its_learner_alone(size: int) 
     assert str(dropped.reason) == f"training score nan at {size:,} examples"
     assert isinstance(last, Finish)
     assert last.learner == 0
-
-
-@pytest.mark.parametrize(
-    ("wrong", "complaint"),
-    [
-        ({"epsilon": 0.0}, "`epsilon` must be between 0 and 1, but got 0.0"),
-        ({"epsilon": math.nan}, "`epsilon` must be between 0 and 1, but got nan"),
-        ({"delta": 1.0}, "`delta` must be between 0 and 1, but got 1.0"),
-        ({"n_validation": 0}, "`n_validation` must be at least 1, but got 0"),
-        ({"n_validation": 0.2}, "`n_validation` must be a whole number, but got 0.2"),
-    ],
-)
-def test_arguments_are_checked(wrong: dict[str, Any], complaint: str) -> None:
-    arguments: dict[str, Any] = {"sizes": GRID, "n_validation": 10_000, **wrong}
-    with pytest.raises(ValueError, match=complaint):
-        ABC(**arguments)
 
 
 def test_without_the_number_of_validation_examples_all_are_scored() -> None:

@@ -156,25 +156,6 @@ def test_the_interval_ends_at_the_bound_once_there_are_three_sizes(
     )
 
 
-NO_PROBABILITY = r"`confidence` must be in \(0, 1\), but got"
-NO_SIZES = r"`first_sizes` must be some of the training sizes"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "complaint"),
-    [
-        *(({"confidence": value}, NO_PROBABILITY) for value in (0.0, 1.0, 7, math.nan)),
-        *(({"first_sizes": first}, NO_SIZES) for first in ((3,), (2, 1), (1, 2, 2), (2048,))),
-        *(({"tolerance": value}, r"`tolerance` must be at least 0, but got (-|nan)")
-          for value in (-1e-300, -0.1, -math.inf, math.nan)),
-        ({"stop": "last"}, r"`stop` must be one of .*, but got 'last'"),
-    ],
-)  # fmt: skip
-def test_arguments_are_checked(wrong: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        DAUB(**{"sizes": SIZES, **wrong})
-
-
 @pytest.mark.parametrize("first", [(1,), (2, 4)])
 @pytest.mark.parametrize("training", [True, False])
 def test_the_projection_needs_three_first_sizes(first: tuple[int, ...], training: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
-from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import replay
@@ -87,19 +85,6 @@ def test_those_that_wait_are_told_whose_turn_it_is(left: str) -> None:
     assert str(why_not(decision, 3)) == told
 
 
-@pytest.mark.parametrize(
-    ("keep_one_in", "left"),
-    [(2, {1: 9, 2: 5, 3: 3, 100: 2}), (3, {1: 9, 2: 3, 100: 1})],
-)
-def test_keeps_one_in_so_many_rounded_up_and_the_last_jumps(
-    keep_one_in: int, left: dict[int, int]
-) -> None:
-    sizes = (1, 2, 3, 100)
-    known = [LearningCurve(i, tuple(Observation(n, i / 10) for n in sizes)) for i in range(9)]
-    decisions = replay(SuccessiveHalving(sizes, keep_one_in), known)
-    assert Counter(d.size for d in decisions if isinstance(d, Extend)) == left
-
-
 SIZES = (1000, 2000, 3000)
 LAST_OF_ROUND = "the last learners of this round are being trained"
 
@@ -139,9 +124,3 @@ def test_the_end_without_an_answer_names_the_best_of_those_ruled_out() -> None:
     assert "the smallest score -0.750" in str(last.reason.mirrored())
     *_, nothing = replay(SuccessiveHalving(sizes), [LearningCurve(0), LearningCurve(1)])
     assert str(nothing.reason) == "no learner is left"
-
-
-@pytest.mark.parametrize("keep_one_in", [1, 0, -2])
-def test_keep_one_in_is_at_least_two(keep_one_in: int) -> None:
-    with pytest.raises(ValueError, match=f"`keep_one_in` must be at least 2, .*{keep_one_in}"):
-        SuccessiveHalving((1, 2, 3), keep_one_in=keep_one_in)

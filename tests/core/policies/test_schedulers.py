@@ -304,10 +304,3 @@ class TestStep:
         step = step_for_growth(alpha)
         assert waste(step) == pytest.approx(4)
         assert min(waste(step * 0.99), waste(step * 1.01)) > 4
-
-    @pytest.mark.parametrize("alpha", [0.0, -1.0, 0.009, math.inf, math.nan])
-    def test_growth_that_is_none_is_refused(self, alpha: float) -> None:
-        with pytest.raises(
-            ValueError, match=r"`alpha` must be .* at least 0.01, but got .*at once"
-        ):
-            step_for_growth(alpha)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from dataclasses import dataclass
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -17,7 +16,6 @@ import pytest
 
 from optuna_daub.core import Cost
 from optuna_daub.core import Curves
-from optuna_daub.core import Decision
 from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
@@ -36,6 +34,7 @@ from optuna_daub.core.proposals import propose
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
+from tests.core.stepping import Step
 
 
 SIZES = (250, 1000, 4000, 16000)
@@ -50,14 +49,6 @@ def truth(point: dict[str, Any], size: int) -> Observation:
     gain, pace = (1.0, 1e-3) if point["kind"] == "line" else (2.5, 3e-3)
     score = 0.88 + 0.04 * (point["kind"] == "tree") - (point["rate"] - 0.6) ** 2 / 4.0
     return Observation(size, score - gain / size**0.5, seconds=pace * size)
-
-
-@dataclass(frozen=True)
-class Step:
-    """A pool that the rule was shown, and its answer."""
-
-    pool: Pool
-    decision: Decision
 
 
 def search(
@@ -189,20 +180,6 @@ def test_the_step_of_the_largest_price_is_taken() -> None:
     assert kinds == {Extend, Propose}
 
 
-def test_a_suspended_learner_with_a_good_forecast_goes_on() -> None:
-    pool = replace(pool_of(), proposer=Given(np.array([[0.0, 0.0]])))
-    best = {"kind": "tree", "rate": 0.6}
-    pool = pool.with_newcomer(12, best)
-    for size in SIZES[:3]:
-        pool = pool.observed(12, truth(best, size))
-    decision = POLICY.decide(pool)
-    assert isinstance(decision, Extend)
-    assert decision.learner == 12
-    # Without it, others are worth less.
-    without = POLICY.prices(pool.dropped(12, "failed")).value
-    assert POLICY.prices(pool).value > without
-
-
 def test_the_search_finds_what_lines_hide_at_first() -> None:
     """On the first size every line is ahead of every tree; on all the data trees are."""
     four = 4.0 * (truth({"kind": "tree", "rate": 0.6}, FULL).seconds or 0.0)
@@ -218,24 +195,6 @@ def test_the_search_finds_what_lines_hide_at_first() -> None:
 
 
 # The first full-data model.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("cost", ["seconds", "examples"])
-def test_a_first_full_model_exists_by_the_cost_of_two_full_trainings(
-    seed: int, cost: Literal["seconds", "examples"]
-) -> None:
-    spent = []
-    for step in search(ValuePerSecond(SIZES, cost=cost), 40, seed):
-        models = [c for c in step.pool.curves.values() if c.size == FULL]
-        if models:
-            units = step.pool.spent
-            spent.append(units.seconds if cost == "seconds" else units.examples)
-            break
-    full = [truth({"kind": kind, "rate": 0.5}, FULL).seconds or 0.0 for kind in ("line", "tree")]
-    assert spent, "no model within 40 trainings"
-    assert spent[0] <= 2.0 * (max(full) if cost == "seconds" else FULL)
 
 
 def test_with_few_runs_the_first_full_model_is_started_by_half_of_them() -> None:
@@ -352,14 +311,8 @@ def test_a_new_learner_starts_where_its_price_is_largest() -> None:
 # Workers side by side.
 
 
-def test_busy_learners_are_left_to_others() -> None:
+def test_a_worker_waits_where_all_learners_are_busy() -> None:
     pool = pool_of()
-    for _ in range(10):
-        decision = POLICY.decide(pool)
-        if not isinstance(decision, Extend):
-            break
-        assert decision.learner not in pool.busy
-        pool = replace(pool, busy=pool.busy | {decision.learner})
     everyone = replace(pool, busy=frozenset(pool.curves), proposer=Given(ROWS[:0]))
     assert isinstance(POLICY.decide(everyone), Wait)
 
@@ -410,25 +363,10 @@ def test_worth_is_the_forecast_less_its_cost_at_the_price() -> None:
     np.testing.assert_array_equal(POLICY.worth(early), POLICY.forecasts(early, FULL).all.mean)
 
 
-def test_every_learner_is_explained() -> None:
-    pool = pool_of()
-    chosen = POLICY.decide(pool)
-    for learner in pool.curves:
-        text = str(why_not(chosen, learner))
-        assert "nan" not in text
-        if isinstance(chosen, Extend) and learner == chosen.learner:
-            assert text == str(chosen.reason)
-    late = POLICY.decide(replace(pool, left=Cost(0, 5.0)))
+def test_learners_that_are_late_or_wait_for_the_first_model_are_told_so() -> None:
+    late = POLICY.decide(replace(pool_of(), left=Cost(0, 5.0)))
     assert "too late" in str(why_not(late, 11))
     early = pool_of(full=0)
     first = POLICY.decide(replace(early, left=Cost(0, 5.0)))
     texts = {str(why_not(first, learner)) for learner in early.curves}
     assert "another learner is planned as the first on all the data" in texts
-
-
-def test_what_is_no_unit_or_price_is_refused() -> None:
-    with pytest.raises(ValueError, match="cost"):
-        ValuePerSecond(SIZES, cost="hours")  # type: ignore[arg-type]
-    for price in (-0.1, math.inf):
-        with pytest.raises(ValueError, match="`price` must be at least 0 and finite"):
-            ValuePerSecond(SIZES, price=price)
