@@ -200,6 +200,16 @@ def test_every_class_of_two_rows_is_held_out_if_it_must_be(seed: int) -> None:
     np.testing.assert_array_equal(np.sort([*fold.training, *fold.validation]), np.arange(365))
 
 
+def test_a_number_of_rows_can_be_held_out() -> None:
+    assert len(held_out_fold(Layout(50), 20).validation) == 20
+
+
+def test_a_class_with_one_row_cannot_be_divided() -> None:
+    classes = Classes(np.array(["ham", "spam"]), np.array([0, 0, 0, 1, 0]))
+    with pytest.raises(ValueError, match=r"at least 2 examples.* class spam has 1"):
+        held_out_fold(Layout(5, classes=classes), 0.3)
+
+
 @given(st.integers(4, 60))
 def test_in_time_order_the_last_rows_are_held_out(n_rows: int) -> None:
     fold = held_out_fold(Layout(n_rows, shuffle=False), 0.3)
