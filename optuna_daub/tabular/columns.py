@@ -139,7 +139,7 @@ def _lost(column: Any, name: str) -> str:
         numbers = known.to_numpy(dtype=_NUMBERS[column.dtype.kind])
         if is_whole and numbers.min() == numbers.max():
             return "has one value only"
-        return "numbers the rows" if _counts(numbers, name) else ""
+        return "numbers the rows" if is_whole and _counts(numbers, name) else ""
     try:
         n_values = known.nunique()
     except TypeError:  # lists, dicts and the like

@@ -21,6 +21,7 @@ from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import check_names
 from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import is_text
+from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.text_files import as_in_file
 from optuna_daub.tabular.text_files import has_names
 from optuna_daub.tabular.text_files import read_text
@@ -104,15 +105,21 @@ def _read_words(frame: Any, learnt: Learnt | None) -> Table:
         if is_blank.any():
             frame[name] = frame[name].mask(is_blank)
     others = [name for name in text if not learnt or name not in learnt.text]
+    columns = [frame[name] for name in used]
     cells = [cell for name in others for cell in frame[name].dropna().head(MAX_LINES)]
     signs = signs_of_numbers(cells, ",", learnt.signs if learnt else NO_SIGNS)
-    if signs.decimal == "," and not any(_has_fractions(frame[name]) for name in used):
+    may_be = learnt.signs.decimal == "," if learnt else not any(map(_is_plain, columns))
+    if signs.decimal == "," and may_be:
         return Table(frame, (), signs, as_in_file(frame, others, signs, learnt)[1])
-    return Table(frame, written=told_truth(frame, others))
+    return Table(frame, written=told_truth(frame, others, learnt))
 
 
-def _has_fractions(column: Any) -> bool:
-    """Return whether a column is of floats, of which some are not whole."""
+def _is_plain(column: Any) -> bool:
+    """Return whether a column has floats, not all whole, or text with commas between thousands."""
+    if is_text(column):
+        has_commas = column.str.contains(r"^\s*[-+]?\d{1,3}(?:,\d{3})+", na=False).any()
+        found = numbers_among(column) if has_commas else None
+        return found is not None and not len(found[1])
     if column.dtype.kind != "f":
         return False
     rest = column.dropna().to_numpy(dtype=np.float64)

@@ -57,6 +57,9 @@ MINUS = "\u2212"
 UNIT = r"[A-Za-zµμΩ°]+(?:/[A-Za-z]+)?[²³]?"
 """Pattern of a unit after a number."""
 
+DAYS = r"\s*[-+]?\d{1,5} ?days?\s*"
+"""Pattern of a duration in days. Clocks that count nanoseconds end at 106751 days."""
+
 _BEFORE = rf"(?:[{MONEY}]|[A-Z]{{3}})"
 _PREFIX = rf"(?:[-+{MINUS}]?[{BLANKS}]*{_BEFORE}?|{_BEFORE}[{BLANKS}]*[-+{MINUS}])"
 _TELEPHONE = rf"\s*\d{{3}}(?:[{BLANKS}]\d{{3}}){{2,}}\s*"
@@ -176,8 +179,10 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
         has_unit = unit.str.contains("[^\\W\\d]", regex=True).astype(bool)
         # Capitals without a blank, as in ABC100 or 5A, are codes.
         is_code = unit.str.fullmatch("[A-Z]+") & ~words[is_number].str.contains(rf"[{BLANKS}]")
-        # 3 days is a duration, as 3 days 12:00:00 is.
-        is_fine &= ~is_code & ~unit.isin(("day", "days"))
+        # 3 days is a duration, as 3 days 12:00:00 is; 2.5 days are an amount.
+        in_days = unit.isin(("day", "days"))
+        are_durations = words[is_number][in_days].str.fullmatch(DAYS).all()
+        is_fine &= ~is_code & ~(in_days & are_durations)
         is_fine &= ~has_unit | (unit[is_fine].nunique() == 1)
         are_telephones = words[is_number].str.fullmatch(_TELEPHONE).all()
         is_fine &= not (in_brackets[is_fine].all() or are_telephones)

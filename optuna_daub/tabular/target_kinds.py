@@ -17,7 +17,7 @@ FEW_VALUES = 20
 """Largest number of different whole numbers that count as classes, as in
 `TrainingSizeObjective`."""
 
-_LONG = re.compile(r"\s*-?\d+ days?(?: [-+]?\d\d:\d\d:\d\d(?:\.\d+)?)?\s*")
+_LONG = re.compile(r"\s*-?\d{1,5} days?(?: [-+]?\d\d:\d\d:\d\d(?:\.\d+)?)?\s*")
 """Text of a duration with its days, as pandas writes all of a column."""
 
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")

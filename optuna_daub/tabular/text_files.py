@@ -152,13 +152,18 @@ def _parsed(
     }
 
 
-def told_truth(frame: Any, keys: Iterable[Any]) -> dict[Any, Any]:
-    """Read words for true and false, and return those columns as they are written."""
+def told_truth(frame: Any, keys: Iterable[Any], learnt: Learnt | None) -> dict[Any, Any]:
+    """Read words for true and false, and return those columns as they are written.
+
+    A column that was no text in `fit` may have other words too, which stay.
+    """
     written = {}
     for key in keys:
         known = frame[key].dropna()
-        if len(known) and known.iloc[0] in _TRUTH and known.isin(_TRUTH).all():
-            written[key], frame[key] = frame[key], frame[key].astype(object).map(_TRUTH)
+        is_truth = known.isin(_TRUTH)
+        if is_truth.all() or (learnt and is_truth.any()):
+            read = frame[key].astype(object).map(lambda word: _TRUTH.get(word, word))
+            written[key], frame[key] = frame[key], read
     return written
 
 
@@ -171,7 +176,7 @@ def as_in_file(
     numbers leaves all of them as they are in the file.
     """
     text = [key for key in keys if is_text(frame[key])]
-    words, written = [], told_truth(frame, text)
+    words, written = [], told_truth(frame, text, learnt)
     for key in [key for key in text if key not in written]:
         plain, is_number = plain_numbers(frame[key], signs, are_known=learnt is not None)
         n_known = frame[key].notna().sum()

@@ -29,7 +29,7 @@ LONGEST = 40
 _SHORT_YEAR = re.compile(r"^(\d{1,2}([-/. ])(?:\d{1,2}|[A-Za-z]{3,9})\2)(\d\d)(?![\d:])")
 _HALF_OF_DAY = re.compile(r"\s*\b[AaPp][Mm]$|(?<=\d)[AaPp][Mm]$")
 _DURATION = (
-    r"\s*[-+]?(?:\d+ days?|(?:\d+ days?,? )?[-+]?\d{1,3}:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
+    r"\s*[-+]?(?:\d{1,5} ?days?|(?:\d+ days?,? )?[-+]?\d{1,3}:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
     r"(?:\s*[AaPp][Mm])?)\s*"
 )
 _SPANS = (str, datetime.time, datetime.timedelta, np.timedelta64)
@@ -179,7 +179,9 @@ def as_durations(column: Any) -> Any:
     """
     pandas = imported("pandas")
     if not pandas.api.types.is_timedelta64_dtype(column.dtype):
-        cells = column.astype(object).where(as_numbers(column).isna())
+        cells = column.astype(object)
+        in_days = cells.map(lambda cell: isinstance(cell, str) and "day" in cell).astype(bool)
+        cells = cells.where(as_numbers(column).isna() | in_days)
         read = [_said(cell) if isinstance(cell, _SPANS) else None for cell in cells]
         words = pandas.Series(read, column.index, dtype="string").str.strip()
         words = words.str.replace(r"^([-+]?\d+:\d\d)(?=\s*[AaPp][Mm]$|$)", r"\1:00", regex=True)

@@ -46,6 +46,8 @@ KEPT = {
     "written numbers": [f"{i}.5" for i in range(N)],
     "one value and gaps": ["a", None] * (N // 2),
     "categories": pandas.Categorical(RNG.choice(["a", "b"], N)),
+    "two numbers and gaps": [{5: 0.0, 9: 1.0}.get(i) for i in range(N)],
+    "two numbers and typed gaps": pandas.array([{5: 0, 9: 1}.get(i) for i in range(N)], "Int64"),
     "booleans": RNG.integers(0, 2, N) > 0,
 }
 

@@ -517,3 +517,46 @@ def test_decimal_commas_of_a_later_frame_are_those_of_the_fit() -> None:
         assert found.tolist() == [[amount]]
     points = read_table(pandas.DataFrame({"a": ["1,5", "2,5"], "b": [0.5, 1.5]})).frame
     assert points["a"].tolist() == ["1,5", "2,5"]
+
+
+@pytest.mark.parametrize("other", ["unknown", "NA"])
+def test_another_word_leaves_later_truth_values_as_they_are(other: str) -> None:
+    table = pandas.DataFrame({"odd": SAME["TRUE or FALSE"], "y": ["a", "a", "b", "b"] * (N // 4)})
+    preparation, _, _, read = ready(table)
+    later = pandas.DataFrame({"odd": ["TRUE", "FALSE", other]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = preparation.transform(read(later))
+    np.testing.assert_array_equal(found, [[1], [0], [np.nan]])
+
+
+@pytest.mark.parametrize("word", ["2,5", "3,4"])
+def test_commas_between_thousands_are_no_decimal_commas(word: str) -> None:
+    amounts = [*range(950, 950 + N)]
+    table = pandas.DataFrame(
+        {"odd": [f"{n:,}" for n in amounts], "note": [word, *"ab" * (N // 2 - 1), "a"]}
+    )
+    table["y"] = ["a", "b"] * (N // 2)
+    assert read_table(table).frame["odd"].tolist() == table["odd"].tolist()
+    preparation, _, _, read = ready(table[["odd", "y"]].sample(frac=1, random_state=0))
+    with pytest.warns(UserWarning, match="none, such as '2,5|none, such as '3,4"):
+        found = preparation.transform(read(pandas.DataFrame({"odd": ["1,234", word]})))
+    np.testing.assert_array_equal(found, [[1234], [np.nan]])
+
+
+@pytest.mark.parametrize(
+    ("form", "scale"),
+    [
+        ("{} days", 86_400),
+        ("{}.5 days", 0),
+        ("{}days", 86_400),
+        ("{}\u00a0days", 1),
+        ("{}00000 days", 1e5),
+    ],
+)
+def test_only_whole_days_that_a_clock_can_count_are_durations(form: str, scale: float) -> None:
+    n = RNG.integers(1, 90, N)
+    column = pandas.DataFrame({"odd": [form.format(k) for k in n]})
+    want = n * scale if scale else n + 0.5
+    found = Preparation(["odd"]).fit_transform(column)[:, 0]
+    np.testing.assert_allclose(found, want, rtol=1e-6)
