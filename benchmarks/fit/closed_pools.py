@@ -4,7 +4,7 @@
         [--prior joint.json] [--squared]
 
 The closed-pool rule (`core/policies/closed_pool.py`) is run on known learning curves: LCDB 1.1 and
-1.0, of which every second data set chose nothing, and the tables. At every moment of a run, once
+1.0, of which every second data set fitted no prior, and the tables. At every moment of a run, once
 all learners have a score, the forecasts on all the data of those that are not there yet are
 compared with where they end: the middle 50, 80, 90 and 95 % should hold as often. *Contenders* are
 forecast within 2 points of the best. Moments of a run are alike, so each data set counts as one.
