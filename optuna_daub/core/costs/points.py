@@ -31,8 +31,9 @@ class Points:
     count: float
     """Weight of a whole number's logarithm in the linear part. The number itself is not in it."""
     centre: Array
-    """Means of the columns of the linear part, over the learners that have the parameter. So a
-    parameter that never changed, or that a point lacks, adds nothing."""
+    """Means of the columns of the linear part, over the learners that have the parameter; the
+    middle of its range if none has it. So a parameter that never changed, or that a point lacks,
+    adds nothing, and a new algorithm is not slow for having many parameters."""
     n_words: tuple[int, ...]
     """Number of columns for the words of each parameter."""
     reach: float
@@ -46,8 +47,10 @@ class Points:
         bare = replace(bare, n_words=n_words)
         distances = bare._distances(bare)
         columns = np.concatenate(bare._columns(), axis=1)
-        n_with = np.maximum((~np.isnan(columns)).sum(axis=0), 1)
-        centre = np.nansum(columns, axis=0) / n_with
+        n_with = (~np.isnan(columns)).sum(axis=0)
+        middle = np.concatenate(bare.at(np.full((1, rows.shape[1]), 0.5))._columns(), axis=1)[0]
+        mean = np.nansum(columns, axis=0) / np.maximum(n_with, 1)
+        centre = np.where(n_with > 0, mean, middle)
         pairs = max(len(rows) * (len(rows) - 1), 1)
         return replace(bare, centre=centre, reach=float(distances.sum() / pairs) or 1.0)
 

@@ -216,6 +216,19 @@ def test_many_trees_are_believed_to_take_longer_before_any_was_timed(is_log: boo
     assert abs(fast - few) < 0.3 > abs(slow - few)
 
 
+def test_a_new_algorithm_is_not_slow_for_having_many_parameters() -> None:
+    """Neighbours were timed; in the middle of its ranges, a forest takes as long as they do."""
+    trees = [Range(10, 500, is_log=True, is_whole=True), Range(1, 100, is_whole=True)]
+    ranges = [Words(("knn", "forest")), Range(0.0, 1.0), *trees]
+    space = Space(tuple(zip("abcd", ranges, strict=True)))
+    rows = np.array([[0.0, 0.2, np.nan, np.nan], [0.0, 0.9, np.nan, np.nan]])
+    model = fit(rows, space, np.arange(2), np.full(2, SIZES[0]), np.log([1.0, 1.1]), FULL)
+    new = np.array([[1.0, np.nan, 0.5, 0.5], [1.0, np.nan, np.nan, np.nan]])
+    (middle, unknown), deviations = model.predict(new, SIZES[0])
+    assert middle == pytest.approx(unknown, abs=1e-9)
+    assert deviations[0] == pytest.approx(deviations[1], rel=0.1)
+
+
 def test_a_word_never_seen_is_less_sure() -> None:
     data, new = made(0, count=30), drawn(0)
     unseen = new.copy()
