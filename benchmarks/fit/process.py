@@ -209,7 +209,8 @@ def _with(prior: Prior, name: str, value: float) -> Prior:
     return prior._replace(median=prior.median._replace(**{name: value}))
 
 
-CHANGES = [_scaled(name) for name in ("bend", "mean_gain", *Scales._fields) if name != "length"]
+OF_ALL = ("bend", "mean_gain", "effort_mean", "effort_sd")
+CHANGES = [_scaled(name) for name in (*OF_ALL, *Scales._fields) if name != "length"]
 """Numbers of the prior that are chosen."""
 LEAST_GAIN = 0.02
 """Smallest gain in mean log density for which a value is changed. A mean gain of 1.6 gained 0.01,

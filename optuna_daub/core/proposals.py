@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.once import by_content
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
@@ -50,6 +51,8 @@ class AroundBest:
     """Number of all training examples, N."""
     seed: int
     """Seed of the draws; the same pool and seed give the same candidates."""
+    forecaster: Forecaster | None = None
+    """Forecaster by which learners are the best; None: `Process`."""
     may_choose = True
 
     def candidates(self, pool: Pool) -> Rows:
@@ -59,7 +62,8 @@ class AroundBest:
         if not len(known):
             return np.full((1, len(space.dimensions)), np.nan)
         rows = curves.once(rows_of, space)[known]
-        mean = np.asarray(Process(self.full).forecasts(pool, self.full).all.mean)[known]
+        forecaster = self.forecaster or Process(self.full)
+        mean = np.asarray(forecaster.forecasts(pool, self.full).all.mean)[known]
         mean = np.where(curves.columns(_is_alive)[known, 0] > 0.0, mean, -math.inf)
         best = np.argsort(-mean, kind="stable")[:N_BEST]
         n_seen = int(curves.columns(_n_seen).sum())

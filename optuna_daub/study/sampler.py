@@ -167,7 +167,8 @@ class DataAllocationSampler(BaseSampler):
                 worker.limits = limits_seen(study, worker).signed(worker.sign)
             worker.proposer = LikeRecent()
             if self._proposes:
-                worker.proposer = AroundBest(policy.sizes[-1], self._seed)
+                forecaster = policy.terms.forecaster
+                worker.proposer = AroundBest(policy.sizes[-1], self._seed, forecaster)
             asked = host.trial_of_caller()
             try:
                 # This may wait as long as a training of others. Without heartbeats meanwhile the

@@ -114,8 +114,12 @@ def slowly(
         if math.isinf(seconds):
             return 0.0  # no step makes any of them too late
         over, is_in_time = best_score(pool), cost.within(seconds)[:, -1] >= IN_TIME
-        trained = {i for i, curve in enumerate(pool.curves.values()) if curve.size == FULL}
-        others = {*np.flatnonzero(is_in_time).tolist()} - trained - {row}
+        done = {
+            i
+            for i, curve in enumerate(pool.curves.values())
+            if curve.size == FULL or curve.dropped or curve.learner in pool.busy
+        }
+        others = {*np.flatnonzero(is_in_time).tolist()} - done - {row}
         own = 0.0 if is_look else expected_improvement(mean, sd, over)
         most = max((expected_improvement(means[i], sds[i], over) for i in others), default=0.0)
         return max(most - own, 0.0)

@@ -6,7 +6,10 @@ Costs are seconds, as distributions, or training sizes, exactly.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 from typing import NamedTuple
 from typing import Protocol
 
@@ -26,6 +29,7 @@ from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.pool import rows_of
+from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 
 
@@ -282,6 +286,63 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
     log_size, log_seconds = times[is_one].T
     model = fit(rows[own >= 0], space, learner, log_size, log_seconds, full)
     return TakingPart(model, rows, places, own, last)
+
+
+class Efforts(NamedTuple):
+    """Logarithms of the seconds on all the data, less the median of learners with the same
+    parameters.
+
+    So they compare points of one algorithm; they are 0 where no learner was timed.
+    """
+
+    learners: Array
+    """Efforts of the learners in the order of ids."""
+    model: Fitted | None
+    """Model of seconds; None if nothing was timed."""
+    medians: Mapping[bytes, float]
+    """Median logarithm of the learners' seconds, by the parameters that they have."""
+    full: int
+    """Number of all training examples, N."""
+
+    def of(self, rows: Rows) -> Array:
+        """Return the efforts of new points, shape (points,)."""
+        if self.model is None:
+            return np.zeros(len(rows))
+        logs = predicted(self.model, rows, np.log([self.full]))[0][:, 0]
+        return _less(logs, rows, self.medians)
+
+
+def efforts(curves: Curves, full: int, space: Space) -> Efforts:
+    """Return the efforts of a pool's learners; call it by `curves.once`.
+
+    >>> from optuna_daub.core import Observation
+    >>> slow = LearningCurve(0, (Observation(4000, 0.8, seconds=40.0),))
+    >>> fast = LearningCurve(1, (Observation(4000, 0.8, seconds=1.0),))
+    >>> found = efforts(Curves([slow, fast]), 4000, Space()).learners
+    >>> bool(1.0 < found[0] < 2.0), bool(abs(found[0] + found[1]) < 1e-9)
+    (True, True)
+    """
+    known = curves.once(taking_part, full, space)
+    if known is None:
+        return Efforts(np.zeros(len(curves)), None, {}, full)
+    logs = known.seconds((full,)).log_mean[:, 0]
+    alike = defaultdict(list)
+    for which, log in zip(_present(known.rows), logs[known.places].tolist(), strict=True):
+        alike[which].append(log)
+    medians = {which: median(found) for which, found in alike.items()}
+    return Efforts(_less(logs, curves.once(rows_of, space), medians), known.model, medians, full)
+
+
+def _less(logs: Array, rows: Rows, medians: Mapping[bytes, float]) -> Array:
+    """Return logarithms of seconds less the medians; 0 for points that have none."""
+    pairs = zip(_present(rows), logs.tolist(), strict=True)
+    return np.array([log - medians.get(which, log) for which, log in pairs])
+
+
+def _present(rows: Rows) -> list[bytes]:
+    """Return which parameters each point has."""
+    data, width = np.isnan(rows).tobytes(), rows.shape[1]
+    return [data[i * width : (i + 1) * width] for i in range(len(rows))]
 
 
 def typical_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.costs.cost_model import efforts
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.given_pool import PoolProcess
 from optuna_daub.core.forecasts.given_pool import process_of
 from optuna_daub.core.forecasts.given_pool import unseen
+from optuna_daub.core.forecasts.given_pool import with_efforts
 from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.prior import Prior
 from optuna_daub.core.forecasts.process import Lines
@@ -52,6 +54,8 @@ class Process(Forecaster):
     """Number of all training examples, N."""
     prior: Prior = PRIOR
     """Prior of the process."""
+    is_timed: bool = True
+    """True if measured seconds tell of scores: what costs more is believed to be better."""
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`."""
@@ -105,12 +109,12 @@ class Process(Forecaster):
 
         What is unknown of the leader is unknown of its neighbours too, so their gap is small.
         """
-        known, share, new = self._known(pool), self._share(size), pool.once(candidates_of)
+        known, share = self._known(pool), self._share(size)
         own = int(np.searchsorted(known.places, leader))
         if known.of_new is None or own == len(known.places) or known.places[own] != leader:
             return super().gaps(pool, size, leader) / WIDER  # the process's own width
-        rows = np.vstack([known.of_new.seen.rows[[own]], new])
-        places = np.append(own, np.full(len(new), -1))
+        rows = np.vstack([known.of_new.seen.rows[[own]], self._points(pool)])
+        places = np.append(own, np.full(len(rows) - 1, -1))
         covariance = known.of_new.covariance(rows, places, share)
         square = np.diag(covariance)[1:] - 2.0 * covariance[0, 1:] + covariance[0, 0]
         return np.asarray(known.unit * known.widened * np.sqrt(np.maximum(square, 0.0)))
@@ -136,8 +140,17 @@ class Process(Forecaster):
         return float(self.prior.phi(math.log2(self.full / size)))
 
     def _known(self, pool: Pool) -> PoolProcess:
-        return pool.curves.once(process_of, self.full, self.prior, pool.known_space, pool.busy)
+        return pool.curves.once(
+            process_of, self.full, self.prior, pool.known_space, pool.busy, self.is_timed
+        )
 
     def _candidates(self, pool: Pool) -> Lines:
-        known, rows = self._known(pool), pool.once(candidates_of)
+        known, rows = self._known(pool), self._points(pool)
         return unseen(len(rows)) if known.of_new is None else lines_of(known.of_new, rows)
+
+    def _points(self, pool: Pool) -> Numbers:
+        """Return the candidates as points of the process."""
+        rows = pool.once(candidates_of)
+        if not self.is_timed:
+            return with_efforts(rows, 0.0)
+        return with_efforts(rows, pool.curves.once(efforts, self.full, pool.known_space).of(rows))

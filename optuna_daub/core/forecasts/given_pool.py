@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.costs.cost_model import efforts
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import winsorized
@@ -117,7 +118,12 @@ class PoolProcess(NamedTuple):
 
 
 def process_of(
-    curves: Curves, full: int, prior: Prior, space: Space, busy: frozenset[int]
+    curves: Curves,
+    full: int,
+    prior: Prior,
+    space: Space,
+    busy: frozenset[int],
+    is_timed: bool,
 ) -> PoolProcess:
     """Return the process given a pool, with results for its learners.
 
@@ -128,6 +134,7 @@ def process_of(
         space: space of the parameters.
         busy: ids of learners in training. For all others they count as trained on N examples with
             the score forecast, so workers that see the same pool choose differently.
+        is_timed: True if measured seconds tell of scores.
     """
     facts = curves.columns(_facts)
     size, score, first, last, count, is_lost = facts.T
@@ -140,7 +147,9 @@ def process_of(
     first, last = np.where(is_well, (first, last), math.inf)
     until = _until(curves, last, int(count[is_well].sum()))
     taught = _take_part(_scores_then(curves, score, first, last, until))
-    theta = fit(_seen(curves, taught, space, full, until, prior)[0])
+    points = curves.once(rows_of, space)
+    bare = with_efforts(points, 0.0)
+    theta = fit(_seen(curves, taught, bare, space.is_word, full, until, prior)[0])
     places = _take_part(np.where(is_well, score, np.nan))
     # Learners without a score are points like candidates, but a busy one counts as scored.
     waiting = np.flatnonzero(~is_seen & (curves.columns(_is_waiting)[:, 0] > 0.0))
@@ -148,7 +157,11 @@ def process_of(
     is_busy = np.isin(curves.learners, [*busy]) if busy else np.zeros(len(size), bool)
     at_work = np.flatnonzero((size < full) & is_busy & ~is_lost)[-MOST_LEARNERS:]
     places = np.union1d(places, at_work)
-    seen, middle, unit = _seen(curves, places, space, full, math.inf, prior)
+    # The efforts change with each training, so hyperparameters are fitted without them.
+    rows = bare
+    if is_timed:
+        rows = with_efforts(points, curves.once(efforts, full, space).learners)
+    seen, middle, unit = _seen(curves, places, rows, space.is_word, full, math.inf, prior)
     process, widened = condition(theta, seen), _widening(theta, seen)
     own = np.arange(len(places))
     away = np.searchsorted(places, at_work)
@@ -162,9 +175,9 @@ def process_of(
                 score=np.append(seen.score, of_busy.level),  # as expected, so it moves nothing
             ),
         )
-    of_new, rows = process, curves.once(rows_of, space)
+    of_new = process
     # A learner that failed before it had parameters is no point of the space.
-    is_point = ~np.isnan(rows).all(axis=1)
+    is_point = ~np.isnan(points).all(axis=1)
     if (lost := np.flatnonzero(is_lost & is_point)[-MOST_LEARNERS // 2 :]).size:
         of_new = _with_lost(process, rows[lost])
     new = np.setdiff1d(waiting, places)
@@ -226,6 +239,11 @@ def _is_waiting(curve: LearningCurve) -> tuple[float]:
     return (float(not curve.dropped and bool(curve.parameters)),)
 
 
+def with_efforts(rows: Rows, found: Numbers | float) -> Rows:
+    """Return points of the process: parameters, then efforts."""
+    return np.column_stack([rows, np.broadcast_to(found, len(rows))])
+
+
 def _take_part(score: Numbers) -> NDArray[np.int64]:
     """Return the places of the learners in the process: the best ones, and those tried last."""
     known = np.flatnonzero(np.isfinite(score))
@@ -239,7 +257,8 @@ def _take_part(score: Numbers) -> NDArray[np.int64]:
 def _seen(
     curves: Curves,
     places: NDArray[np.int64],
-    space: Space,
+    rows: Rows,
+    is_word: NDArray[np.bool_],
     full: int,
     until: float,
     prior: Prior,
@@ -254,8 +273,7 @@ def _seen(
     mean, reach = float(score.mean()), float(np.ptp(score)) or 1.0
     unit = reach * float(((score - mean) / reach).std())  # squares of tiny scores would be 0
     unit = unit if unit > 1e-12 * abs(mean) else 1.0
-    rows = curves.once(rows_of, space)[places]
-    seen = Seen(rows, space.is_word, learner, doublings, (score - mean) / unit, prior)
+    seen = Seen(rows[places], is_word, learner, doublings, (score - mean) / unit, prior)
     return seen, mean, unit
 
 
@@ -284,7 +302,7 @@ def _with_lost(process: Conditioned, rows: Rows) -> Conditioned:
     both = np.vstack([seen.rows, rows])
     itself = np.arange(len(both)) == n_well + np.arange(count)[:, None]
     # Where learners fail has other length scales than scores have, so those of the prior.
-    medians, _ = seen.prior.theta(rows.shape[1], seen.n_varying)
+    medians, _ = seen.prior.theta(rows.shape[1] - 1, seen.n_varying)
     kernel = seen.kernel(variances_of(medians)[0], rows, both, itself)
     near = np.where(itself, 0.0, kernel) ** NEARNESS
     weight = near.sum(axis=1) + 1.0
@@ -337,6 +355,7 @@ def _alone(process: Conditioned, score: Numbers, doublings: Numbers) -> Lines:
     rows = process.seen.rows
     # Parameters that are equal in all learners are equal here too.
     nobody = np.where((rows == rows[:1]).all(axis=0), rows[:1], np.nan)
+    nobody[:, -1] = 0.0
     new, known = process.lines(nobody), np.isfinite(score)
     share = np.where(known, process.seen.prior.phi(doublings), 0.0)
     covariance = np.repeat(new.covariance, len(score), axis=2)

@@ -47,8 +47,7 @@ def fit(seen: Seen) -> Numbers:
     """Return the hyperparameters of largest posterior density, as logarithms."""
     apart = seen.apart
     medians, spreads = seen.prior.theta(len(apart), seen.n_varying)
-    # Subtract the prior mean of the shared gain, so scores have mean 0.
-    off = seen.score + seen.prior.mean_gain * seen.share
+    off = seen.score - seen.expected  # its mean is 0
     order = np.argsort(seen.learner, kind="stable")
     theta, varies = medians.copy(), np.asarray(apart.any(axis=(1, 2)), bool)
     # Nothing is learnt of the length scale of a parameter that all learners have alike.
@@ -59,6 +58,7 @@ def fit(seen: Seen) -> Numbers:
         medians[free],
         (
             apart[kept],
+            seen.common(seen.rows, seen.rows),
             seen.learner[order],
             *pairs_of(seen.share[order]),
             off[order],
@@ -79,6 +79,7 @@ def fit(seen: Seen) -> Numbers:
 def negative_log_posterior(
     theta: Numbers,
     apart: Numbers,
+    common: Numbers,
     learner: NDArray[np.int64],
     shares: Numbers,
     walks: Numbers,
@@ -91,6 +92,7 @@ def negative_log_posterior(
     Args:
         theta: logarithms of the hyperparameters.
         apart: squared distances of learners by parameter.
+        common: covariance of their levels by m and e.
         learner, off: learner and difference to the prior mean of each score, in the order of
             learners, all of which have scores.
         shares, walks: both results of `pairs_of`.
@@ -101,7 +103,7 @@ def negative_log_posterior(
     square = ((1.0 / lengths) @ flat).reshape(apart.shape[1:])
     kernel = matern(square) if len(lengths) else np.eye(apart.shape[1])
     # The transpose has the memory order of LAPACK, so it is not copied.
-    covariance = covariance_of(theta, kernel, learner, shares, walks)
+    covariance = covariance_of(theta, kernel, common, learner, shares, walks)
     root, failed = dpotrf(covariance.T, lower=1, overwrite_a=1)
     if failed:
         return 1e10, np.zeros_like(theta)  # the line search steps back

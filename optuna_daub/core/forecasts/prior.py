@@ -50,6 +50,10 @@ class Prior(NamedTuple):
     """c of phi: gains from one doubling to the next shrink by the factor 2^-c."""
     mean_gain: float
     """Mean of b, in standard deviations of the scores."""
+    effort_mean: float
+    """Mean of e, the level's slope in the logarithm of seconds, in the same unit."""
+    effort_sd: float
+    """Standard deviation of e."""
     median: Scales
     """Medians of the hyperparameters, whose logarithms are normal."""
     spread: Scales
@@ -80,8 +84,9 @@ class Prior(NamedTuple):
 
 def _fitted() -> Prior:
     values = json.loads(Path(__file__).with_name("process.json").read_text("utf-8"))
-    scales = Scales(**values["median"]), Scales(**values["spread"])
-    return Prior(values["bend"], values["mean_gain"], *scales)
+    median, spread = Scales(**values["median"]), Scales(**values["spread"])
+    del values["source"], values["median"], values["spread"]
+    return Prior(**values, median=median, spread=spread)
 
 
 PRIOR = _fitted()

@@ -1,9 +1,9 @@
-"""One Gaussian process over parameters and training size.
+"""One Gaussian process over parameters, training size and seconds.
 
 Learner i has parameters x_i. With d = log2(N / n) doublings of the training set left, its score is
 
     y_i(d) = A_i - phi(d) B_i + W_i(phi(d)) + noise,   phi(d) = (2^(c d) - 1) / (2^(3 c) - 1)
-    A_i = m + f(x_i) + u_i                  the level: its score on all N examples
+    A_i = m + e c_i + f(x_i) + u_i          the level: its score on all N examples
     B_i = b + g(x_i)                        the gain: what it still gains from N / 8 on
     W_i = V + its own walk                  the walk: the rest of its way to N
 
@@ -13,8 +13,12 @@ gain that all share; u_i is the learner's own effect. Walks are Wiener processes
 All learners share V, of variance v^2 phi: if learning curves of this table bend otherwise than
 phi, they all do. So forecasts err alike, and the ranking of learners is surer than their scores. A
 learner's own walk has variance w^2 phi. So half of the data say more of the score at N than a
-sixtieth. Earlier models of this kind are FABOLAS [1], for parameters and training size, and
-freeze-thaw [2], for suspended curves.
+sixtieth. c_i is the learner's *effort*, the logarithm of its seconds on N examples, less the
+median of learners with the same parameters. Parameters that cost time are in a space because they
+help: so the slope e is believed to be positive, and the scores decide by how much.
+
+Earlier models of this kind are FABOLAS [1], for parameters and training size, and freeze-thaw [2],
+for suspended curves.
 
 A learner's scores at all larger sizes follow from three numbers: level, gain, and the walk at its
 last size. Given all scores seen these are jointly normal, and a forecast at any size is a sum of
@@ -28,6 +32,7 @@ the first good learner of a study falls back to the level of many bad ones.
 name here       meaning
 ==============  ===================================================================================
 level, gain     A, B, in standard deviations of the scores
+rows            points of learners: their parameters, then their effort, 0 if it is unknown
 theta           logarithms of the hyperparameters: length scales, in ranges of their parameters,
                 then the standard deviations of f, g, b, u, V, w and of the noise
 apart           squared distances of learners by parameter, shape (parameters, learners, learners)
@@ -81,7 +86,7 @@ class Seen(NamedTuple):
     """Scores that a process learns from."""
 
     rows: Rows
-    """Points of the learners, shape (learners, parameters)."""
+    """Points of the learners, shape (learners, parameters + 1)."""
     is_word: NDArray[np.bool_]
     """True for parameters that are words, shape (parameters,)."""
     learner: NDArray[np.int64]
@@ -101,6 +106,12 @@ class Seen(NamedTuple):
         return self.prior.phi(self.doublings)
 
     @property
+    def expected(self) -> Numbers:
+        """Prior mean of each score, shape (scores,)."""
+        effort = self.rows[self.learner, -1]
+        return np.asarray(self.prior.effort_mean * effort - self.prior.mean_gain * self.share)
+
+    @property
     def last(self) -> Numbers:
         """Share at each learner's largest size, shape (learners,); infinite without a score."""
         found = np.full(len(self.rows), math.inf)
@@ -114,26 +125,32 @@ class Seen(NamedTuple):
         Parameters that a learner lacks do not count, so a choice among many algorithms does not
         make the points of each algorithm more alike.
         """
-        filled = np.where(np.isnan(self.rows), -1.0, self.rows)
+        points = self.rows[:, :-1]
+        filled = np.where(np.isnan(points), -1.0, points)
         varies = (filled != filled[:1]).any(axis=0)
-        return float((~np.isnan(self.rows[:, varies])).sum(axis=1).mean())
+        return float((~np.isnan(points[:, varies])).sum(axis=1).mean())
 
     @property
     def apart(self) -> Numbers:
         """Squared distances by parameter, shape (parameters, learners, learners)."""
-        return square_distances(self.rows, self.rows, self.is_word)
+        return square_distances(self.rows[:, :-1], self.rows[:, :-1], self.is_word)
+
+    def common(self, one: Rows, other: Rows) -> Numbers:
+        """Return the covariance of levels by m and e, shape (points, other points)."""
+        slope = self.prior.effort_sd**2
+        return np.asarray(MEAN_SD**2 + slope * np.multiply.outer(one[:, -1], other[:, -1]))
 
     def kernel(self, lengths: Numbers, one: Rows, other: Rows, same: NDArray[np.bool_]) -> Numbers:
         """Return the kernel of points, shape (points, other points).
 
         Args:
             lengths: squared length scales; if there are none, learners are independent.
-            one, other: points, shape (points, parameters).
+            one, other: points, shape (points, parameters + 1).
             same: True for pairs that are one learner, shape (points, other points).
         """
         if not len(lengths):
             return same.astype(float)
-        return matern(distances(one, other, self.is_word, 1.0 / lengths))
+        return matern(distances(one[:, :-1], other[:, :-1], self.is_word, 1.0 / lengths))
 
 
 class Lines(NamedTuple):
@@ -235,7 +252,7 @@ class Conditioned:
         """Return the distribution of level, gain and walk of learners [3, eqs. 2.23 to 2.24].
 
         Args:
-            rows: points of the learners, shape (learners, parameters).
+            rows: points of the learners, shape (learners, parameters + 1).
             own: row of each learner among those seen, -1 for a new one; None: all are new.
         """
         seen, count = self.seen, len(rows)
@@ -249,7 +266,8 @@ class Conditioned:
         # any. BLAS needs no copy of the transpose.
         n_kinds, n_scores = 3 if is_seen.any() else 2, len(seen.learner)
         across = np.empty((n_kinds, count, n_scores))
-        np.take(MEAN_SD**2 + f * near + u * same, seen.learner, axis=1, out=across[0])
+        of_level = seen.common(rows, seen.rows) + f * near + u * same
+        np.take(of_level, seen.learner, axis=1, out=across[0])
         np.multiply((b + g * near)[:, seen.learner], -seen.share, out=across[1])
         if n_kinds == 3:
             shared = np.where(is_seen[:, None], np.minimum(last[:, None], seen.share), 0.0)
@@ -257,11 +275,13 @@ class Conditioned:
         flat = across.reshape(n_kinds * count, n_scores)
         mean, covariance = np.zeros((3, count)), np.zeros((3, 3, count))
         mean[:n_kinds] = (flat @ self.weights).reshape(n_kinds, count)
+        mean[0] += seen.prior.effort_mean * rows[:, -1]
         mean[1] += seen.prior.mean_gain
         half = dtrsm(1.0, self.root, flat.T, lower=1, overwrite_b=1).T.reshape(across.shape)
         for i, j in combinations_with_replacement(range(n_kinds), 2):
             covariance[i, j] = covariance[j, i] = -np.einsum("ns,ns->n", half[i], half[j])
-        before = MEAN_SD**2 + f + u, b + g, np.where(is_seen, (v + w) * last, 0.0)
+        of_effort = (seen.prior.effort_sd * rows[:, -1]) ** 2
+        before = MEAN_SD**2 + of_effort + f + u, b + g, np.where(is_seen, (v + w) * last, 0.0)
         for i, variance in enumerate(before):
             covariance[i, i] = np.maximum(covariance[i, i] + variance, JITTER)
         return Lines(mean, covariance, last, np.full(count, v + w))
@@ -270,7 +290,7 @@ class Conditioned:
         """Return the covariance of the scores of learners at one size, without noise.
 
         Args:
-            rows: points of the learners, shape (learners, parameters).
+            rows: points of the learners, shape (learners, parameters + 1).
             own: row of each learner among those seen, -1 for a new one.
             share: phi of that size; 0 at N.
         """
@@ -280,12 +300,12 @@ class Conditioned:
         same = np.arange(len(seen.rows))[:, None] == own
         near = seen.kernel(lengths, seen.rows, rows, same)[seen.learner]
         same = same[seen.learner]
-        cross = MEAN_SD**2 + f * near + with_gain * (b + g * near)
+        cross = seen.common(seen.rows, rows)[seen.learner] + f * near + with_gain * (b + g * near)
         cross += same * u + (v + w * same) * np.minimum(share, seen.share[:, None])
         half = dtrsm(1.0, self.root, cross, lower=1)
         alike = np.eye(len(rows), dtype=bool)
         near = seen.kernel(lengths, rows, rows, alike)
-        before = MEAN_SD**2 + f * near + share**2 * (b + g * near)
+        before = seen.common(rows, rows) + f * near + share**2 * (b + g * near)
         before += v * share + (u + w * share) * alike
         return np.asarray(before - half.T @ half)
 
@@ -304,10 +324,11 @@ def condition(theta: Numbers, seen: Seen) -> Conditioned:
     lengths, _ = variances_of(theta)
     alike = np.eye(len(seen.rows), dtype=bool)
     kernel = seen.kernel(lengths, seen.rows, seen.rows, alike)
-    known = covariance_of(theta, kernel, seen.learner, *pairs_of(seen.share))
+    common = seen.common(seen.rows, seen.rows)
+    known = covariance_of(theta, kernel, common, seen.learner, *pairs_of(seen.share))
     known.flat[:: len(known) + 1] += seen.doubt
     root = cholesky(known, lower=True, check_finite=False)
-    off = seen.score + seen.prior.mean_gain * seen.share
+    off = seen.score - seen.expected
     return Conditioned(seen, theta, root, cho_solve((root, True), off, check_finite=False))
 
 
@@ -320,6 +341,7 @@ def lines_of(process: Conditioned, rows: Rows, own: NDArray[np.int64] | None = N
 def covariance_of(
     theta: Numbers,
     kernel: Numbers,
+    common: Numbers,
     learner: NDArray[np.int64],
     shares: Numbers,
     walks: Numbers,
@@ -329,11 +351,12 @@ def covariance_of(
     Args:
         theta: logarithms of the hyperparameters.
         kernel: kernel of the learners.
+        common: covariance of their levels by m and e.
         learner: learner of each score.
         shares, walks: both results of `pairs_of`.
     """
     _, (f, g, b, u, v, w, noise) = variances_of(theta)
-    of_level, of_gain = MEAN_SD**2 + f * kernel, b + g * kernel
+    of_level, of_gain = common + f * kernel, b + g * kernel
     of_level.flat[:: len(kernel) + 1] += u
     # While each learner has one score, in order, its rows need not be gathered.
     if len(learner) != len(kernel) or (learner[1:] <= learner[:-1]).any():

@@ -131,17 +131,21 @@ class Policy(ABC):
             return pool.curves.columns(_last_score)[:, 0]
         return np.asarray(forecasts.all.mean)
 
+    @property
+    def terms(self) -> Terms:
+        """Sizes and models of `prices`; by default `Process` and measured seconds."""
+        full = self.sizes[-1]
+        return Terms(stops_of(self.sizes), Process(full), InSeconds(full))
+
     def prices(self, pool: Pool) -> Prices:
         """Return the price of every step of an open search (see `core.prices`).
 
-        The default base sampler proposes the candidate of the largest price. By default scores
-        and seconds are forecast from parameters and training size.
+        The default base sampler proposes the candidate of the largest price.
 
         Raises:
             ValueError: before any learner has a score.
         """
-        full = self.sizes[-1]
-        return pool.once(prices, Terms(stops_of(self.sizes), Process(full), InSeconds(full)))
+        return pool.once(prices, self.terms)
 
     def leader(self, pool: Pool) -> int | None:
         """Return the best learner so far; None before any score.

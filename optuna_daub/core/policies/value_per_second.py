@@ -52,7 +52,6 @@ from optuna_daub.core.pool import NoProposer
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.prices import Prices
 from optuna_daub.core.prices import Terms
-from optuna_daub.core.prices import prices
 from optuna_daub.core.prices import stops_of
 from optuna_daub.core.prices import table_of
 
@@ -166,7 +165,7 @@ class ValuePerSecond(Policy):
         mean = np.asarray(self.forecasts(pool, self.sizes[-1]).all.mean)
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
             return mean
-        known, cost = self.prices(pool), self._open_terms(pool).cost
+        known, cost = self.prices(pool), self.terms.cost
         if not known.has_model or not cost.is_in_seconds(pool):
             return mean  # in examples, all points cost the same
         seconds = cost.seconds(pool, self.sizes[-1:]).expected()[: len(mean), 0]
@@ -191,26 +190,22 @@ class ValuePerSecond(Policy):
         lower, upper = pool.once(self._ends)[:, place].tolist()
         return Interval(lower, max(lower, upper))
 
-    def prices(self, pool: Pool) -> Prices:
-        """Return the price of every step of an open search (see `core.prices`).
-
-        Raises:
-            ValueError: before any learner has a score.
-        """
-        return pool.once(prices, self._open_terms(pool))
-
-    def _open_terms(self, pool: Pool) -> Terms:
-        full = self.sizes[-1]
-        cost = InSeconds(full) if self.cost == "seconds" else InExamples()
-        return Terms(stops_of(self.sizes), self.forecaster or Process(full), cost)
+    @property
+    def terms(self) -> Terms:
+        """Sizes and models of an open search."""
+        full, is_timed = self.sizes[-1], self.cost == "seconds"
+        forecaster = self.forecaster or Process(full, is_timed=is_timed)
+        return Terms(
+            stops_of(self.sizes), forecaster, InSeconds(full) if is_timed else InExamples()
+        )
 
     def _closed_terms(self) -> closed_pool.Terms:
         return closed_pool.Terms(self.sizes, self.forecaster or Joint(), self.cost, self.price)
 
     def _forecaster(self, pool: Pool) -> Forecaster:
-        if self.forecaster is not None:
-            return self.forecaster
-        return Process(self.sizes[-1]) if pool.to_come is None else Joint()
+        if pool.to_come is None:
+            return self.terms.forecaster
+        return self.forecaster or Joint()
 
     def _ranking(self, pool: Pool, known: Prices) -> Ranking:
         """Return the ranking by price, the expected gain per second."""
@@ -228,7 +223,7 @@ class ValuePerSecond(Policy):
 
     def _unit(self, pool: Pool) -> Literal["second", "example"]:
         """Return the unit of costs: examples if no training was timed."""
-        return "second" if self._open_terms(pool).cost.is_in_seconds(pool) else "example"
+        return "second" if self.terms.cost.is_in_seconds(pool) else "example"
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
         """Return both ends of every learner's interval, shape (learners, 2)."""

@@ -20,8 +20,10 @@ from optuna_daub.core.costs.cost_model import SLOWEST
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
+from optuna_daub.core.costs.cost_model import efforts
 from optuna_daub.core.costs.cost_model import taking_part
 from optuna_daub.core.costs.cost_model import typical_seconds
+from optuna_daub.core.space import Space
 
 
 FULL = 16_000
@@ -118,6 +120,25 @@ def test_times_that_jitter_stay_in() -> None:
     curve = timed({1000: 1.2, 2000: 1.1, 4000: 1.0})[0]
     sizes_and_seconds = np.exp(np.array(curve.log_times()).reshape(3, 2))
     assert sizes_and_seconds[:, 1] == pytest.approx([1.2, 1.1, 1.0])
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-3, 50.0])
+def test_efforts_do_not_depend_on_the_machine_nor_on_other_algorithms(factor: float) -> None:
+    """Three lines and three trees; each algorithm's typical learner has an effort of 0."""
+    points: list[dict[str, Any]] = [{"kind": "line", "c": x} for x in (1.0, 2.0, 3.0)]
+    points += [{"kind": "tree", "depth": x} for x in (1, 2, 3)]
+    seconds = [1.0, 2.0, 4.0, 30.0, 60.0, 120.0]
+    curves = Curves(
+        LearningCurve(i, (Observation(FULL, 0.8, seconds=factor * time),), parameters=point)
+        for i, (point, time) in enumerate(zip(points, seconds, strict=True))
+    )
+    space = Space.of(points)
+    found = efforts(curves, FULL, space)
+    assert found.learners[[1, 4]] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert found.learners == pytest.approx(np.tile(np.log([0.5, 1.0, 2.0]), 2), abs=0.1)
+    of_points = found.of(space.rows([*points, {"kind": "net"}]))
+    assert (np.diff(of_points.reshape(-1)[:3]) > 0.0).all()
+    assert of_points[-1] == 0.0, "nothing is known of a new algorithm's other points"
 
 
 def test_learners_whose_trainings_go_on_pay_for_new_examples_only() -> None:

@@ -71,6 +71,54 @@ def sd_of(forecast: Any) -> NDArray[np.float64]:
     return np.asarray(forecast.scale)
 
 
+def with_seconds(pool: Pool, seconds: Callable[[float], float]) -> Pool:
+    """Return the pool with trainings whose seconds depend on the rate, and are as the size."""
+    curves = [
+        replace(
+            curve,
+            observations=tuple(
+                replace(seen, seconds=seconds(curve.parameters["rate"]) * seen.size)
+                for seen in curve.observations
+            ),
+        )
+        for curve in pool.curves.values()
+    ]
+    return replace(pool, curves=Curves(curves))
+
+
+def test_what_costs_more_is_believed_to_be_better() -> None:
+    """More trees take longer; without seconds, more and fewer than the known ones are alike."""
+    trees, rate = Range(10, 500, is_log=True, is_whole=True), Range(0.0, 1.0)
+    space = Space((("rate", rate), ("trees", trees)))
+    few_and_many = Given(np.array([[0.4, 0.2], [0.4, 0.8]]))
+    pool = Pool(to_come=None, space=space, proposer=few_and_many)
+    for learner, (place, score) in enumerate([(0.2, 0.6), (0.6, 0.7)]):
+        pool = pool.with_newcomer(learner, {"rate": place, "trees": 71})
+        pool = pool.observed(learner, Observation(FULL, score, seconds=3.0 + learner))
+    fewer, more = mean_of(Process(FULL).candidates(pool, FULL))
+    assert more > fewer + 0.01
+    fewer, more = mean_of(Process(FULL, is_timed=False).candidates(pool, FULL))
+    assert more == pytest.approx(fewer, abs=1e-3)
+
+
+def test_scores_decide_whether_what_costs_more_is_better() -> None:
+    """Twenty rates, the smallest of which are the best ones, though the fastest."""
+    pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS))
+    for learner, rate in enumerate(np.linspace(0.0, 1.0, 20)):
+        pool = pool.with_newcomer(learner, {"kind": "tree", "rate": float(rate)})
+        pool = pool.observed(learner, Observation(FULL, 0.9 - 0.3 * float(rate)))
+    pool = with_seconds(pool, lambda rate: math.exp(6.0 * rate))
+    _, middle, last = mean_of(Process(FULL).candidates(pool, FULL))
+    assert (middle, last) == pytest.approx((0.75, 0.63), abs=0.01)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 60.0])
+def test_another_machine_changes_no_forecast(factor: float) -> None:
+    pool = with_seconds(pool_of(12), lambda rate: 1e-4 * math.exp(3.0 * rate))
+    other = with_seconds(pool, lambda rate: factor * 1e-4 * math.exp(3.0 * rate))
+    np.testing.assert_allclose(everything(other, FULL), everything(pool, FULL), rtol=1e-6)
+
+
 def with_scores(pool: Pool, factor: float, shift: float) -> Pool:
     curves = [
         replace(
@@ -361,8 +409,8 @@ def test_a_learner_outside_the_process_learns_from_its_score_as_one_inside(
 ) -> None:
     rng = np.random.default_rng(0)
     learner, halvings = np.array([0, 0, 1, 2, 2, 3]), np.array([4.0, 0.0, 4.0, 2.0, 1.0, 4.0])
-    seen = Seen(rng.random((4, 2)), np.zeros(2, bool), learner, halvings, rng.normal(size=6))
-    theta, nobody = PRIOR.theta(2, 2.0)[0], np.full((1, 2), np.nan)
+    seen = Seen(rng.random((4, 3)), np.zeros(2, bool), learner, halvings, rng.normal(size=6))
+    theta, nobody = PRIOR.theta(2, 2.0)[0], np.array([[np.nan, np.nan, 0.0]])
     theta[-3] = -30.0  # others tell of the shared walk, but not to a learner outside
     process = condition(theta, seen)
     found = given_pool._alone(process, np.array([1.5, np.nan]), np.array([doublings, np.nan]))

@@ -32,6 +32,8 @@ def numbers_and_a_word(seed: int, learners: int = 7) -> Seen:
     """Scores of learners at several sizes each; two numbers, one of them absent at times."""
     rng = np.random.default_rng(seed)
     rows = np.column_stack([rng.random((learners, 2)), rng.integers(0, 3, learners)])
+    efforts = np.random.default_rng(seed + 1).normal(size=learners)
+    rows = np.column_stack([rows, efforts])
     rows[1::3, 1] = np.nan
     sizes = [[6.0, 4.0, 2.5, 1.0, 0.0][: rng.integers(1, 6)] for _ in range(learners)]
     learner = np.repeat(np.arange(learners), [len(each) for each in sizes])
@@ -43,11 +45,11 @@ def numbers_and_a_word(seed: int, learners: int = 7) -> Seen:
 
 def without_parameters(seed: int) -> Seen:
     seen = numbers_and_a_word(seed)
-    return seen._replace(rows=np.empty((len(seen.rows), 0)), is_word=np.empty(0, bool))
+    return seen._replace(rows=seen.rows[:, -1:], is_word=np.empty(0, bool))
 
 
 def some_theta(seen: Seen, seed: int = 0) -> Numbers:
-    medians, _ = PRIOR.theta(seen.rows.shape[1], seen.n_varying)
+    medians, _ = PRIOR.theta(len(seen.is_word), seen.n_varying)
     return medians + np.random.default_rng(seed).normal(0.0, 0.5, len(medians))
 
 
@@ -59,7 +61,10 @@ def without_shared_walk(theta: Numbers) -> Numbers:
 def known_of(seen: Seen) -> tuple[Numbers, Any, Numbers, Numbers, Numbers]:
     """Return the scores as `negative_log_posterior` takes them."""
     off = seen.score + PRIOR.mean_gain * seen.share
-    return seen.apart, seen.learner, *pairs_of(seen.share), off
+    off -= PRIOR.effort_mean * seen.rows[seen.learner, -1]
+    effort = seen.rows[:, -1]
+    common = MEAN_SD**2 + PRIOR.effort_sd**2 * effort[:, None] * effort
+    return seen.apart, common, seen.learner, *pairs_of(seen.share), off
 
 
 def score_of(row: Numbers, learner: int, share: float) -> Quantity:
@@ -79,7 +84,8 @@ class Slowly:
         if not len(self.lengths):
             return float(same)
         square = 0.0
-        for x, y, is_word, length in zip(one, other, self.seen.is_word, self.lengths, strict=True):
+        pairs = zip(one[:-1], other[:-1], self.seen.is_word, self.lengths, strict=True)
+        for x, y, is_word, length in pairs:
             fill = -1.0 if is_word else 0.5
             x, y = (fill if math.isnan(z) else z for z in (x, y))
             square += (float(x != y) if is_word else (x - y) ** 2) / length**2
@@ -94,7 +100,8 @@ class Slowly:
             for j, (other, another, c, d, q) in enumerate(second):
                 same = row is other or (learner == another and learner >= 0)
                 near = self.kernel(row, other, same=same)
-                level = MEAN_SD**2 + self.f * near + self.u * same
+                level = MEAN_SD**2 + PRIOR.effort_sd**2 * float(row[-1]) * float(other[-1])
+                level += self.f * near + self.u * same
                 gain = self.b + self.g * near
                 walk = (self.v + self.w * same) * min(p, q)
                 found[i, j] = a * c * level + b * d * gain + walk
@@ -110,7 +117,12 @@ class Slowly:
         all_seen = self.covariance(known, known) + (self.noise + JITTER) * np.eye(len(known))
         across = self.covariance(wanted, known)
         gain = np.linalg.solve(all_seen, across.T).T
-        means = [np.array([b * PRIOR.mean_gain for *_, b, _ in part]) for part in (known, wanted)]
+        means = [
+            np.array(
+                [a * PRIOR.effort_mean * row[-1] + b * PRIOR.mean_gain for row, _, a, b, _ in part]
+            )
+            for part in (known, wanted)
+        ]
         mean = means[1] + gain @ (seen.score[kept] - means[0])
         return mean, self.covariance(wanted, wanted) - gain @ across.T
 
@@ -126,7 +138,7 @@ EVERY = pytest.mark.parametrize(
 @pytest.mark.parametrize("seed", range(3))
 def test_the_gradient_agrees_with_finite_differences(seen: Seen, seed: int) -> None:
     theta = some_theta(seen, seed)
-    medians, spreads = PRIOR.theta(seen.rows.shape[1], seen.n_varying)
+    medians, spreads = PRIOR.theta(len(seen.is_word), seen.n_varying)
     rest = *known_of(seen), medians, spreads
     _, gradient = negative_log_posterior(theta, *rest)
     for place in range(len(theta)):
@@ -140,7 +152,7 @@ def test_the_gradient_agrees_with_finite_differences(seen: Seen, seed: int) -> N
 
 @EVERY
 def test_a_fit_is_a_minimum_and_is_had_again(seen: Seen) -> None:
-    medians, spreads = PRIOR.theta(seen.rows.shape[1], seen.n_varying)
+    medians, spreads = PRIOR.theta(len(seen.is_word), seen.n_varying)
     rest = *known_of(seen), medians, spreads
     found = fit(seen)
     least = negative_log_posterior(found, *rest)[0]
@@ -156,7 +168,8 @@ def test_a_fit_is_a_minimum_and_is_had_again(seen: Seen) -> None:
 def test_at_one_size_it_is_the_process_of_scikit_learn(doublings: float) -> None:
     """Level and gain are then one process: Matern 5/2, a constant, and white noise."""
     rng = np.random.default_rng(0)
-    rows, new = rng.random((9, 2)), rng.random((5, 2))
+    rows, new = np.zeros((9, 3)), np.zeros((5, 3))  # no efforts
+    rows[:, :2], new[:, :2] = rng.random((9, 2)), rng.random((5, 2))
     seen = Seen(rows, np.zeros(2, bool), np.arange(9), np.full(9, doublings), rng.normal(size=9))
     theta = without_shared_walk(some_theta(seen))
     f, g, b, u, v, w, noise = np.exp(2.0 * theta[-7:])
@@ -168,8 +181,8 @@ def test_at_one_size_it_is_the_process_of_scikit_learn(doublings: float) -> None
         + WhiteKernel(own + noise),
         alpha=JITTER,
         optimizer=None,
-    ).fit(rows, seen.score + share * PRIOR.mean_gain)
-    mean, sd = theirs.predict(new, return_std=True)
+    ).fit(rows[:, :2], seen.score + share * PRIOR.mean_gain)
+    mean, sd = theirs.predict(new[:, :2], return_std=True)
     found_mean, found_variance = condition(theta, seen).lines(new).scores(share)
     np.testing.assert_allclose(found_mean, mean - share * PRIOR.mean_gain, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(found_variance, sd**2 - noise, rtol=1e-6)
@@ -186,7 +199,7 @@ def test_lines_of_learners_and_candidates_agree_with_the_slow_transcription(
     count = len(seen.rows)
     rng = np.random.default_rng(5)
     new = rng.random((4, seen.rows.shape[1]))
-    new[:, seen.is_word] = rng.integers(0, 4, (4, int(seen.is_word.sum())))
+    new[:, :-1][:, seen.is_word] = rng.integers(0, 4, (4, int(seen.is_word.sum())))
     rows, own = np.vstack([seen.rows, new]), np.append(np.arange(count), np.full(4, -1))
     found = condition(theta, seen).lines(rows, own)
     slow, all_scores = Slowly(theta, seen), [*range(len(seen.score))]
@@ -267,7 +280,7 @@ def test_rising_curves_are_finite_however_surely_they_fall(gain: float) -> None:
 @pytest.mark.parametrize("point", [0.75, 1.0])
 def test_the_first_good_learner_does_not_fall_back_to_many_bad_ones(point: float) -> None:
     """Twelve bad ones do not change from few data to N. Then one is good on few data."""
-    rows = np.append(np.linspace(0.0, 0.5, 12), point)[:, None]
+    rows = np.column_stack([np.append(np.linspace(0.0, 0.5, 12), point), np.zeros(13)])
     doublings, score = np.tile([6.0, 0.0], 12), np.full(24, -0.3)
     seen = Seen(
         rows,
@@ -319,20 +332,21 @@ def test_points_of_an_algorithm_are_as_alike_however_many_algorithms_there_are(
 ) -> None:
     """Five learners of each algorithm, which has three parameters of its own."""
     rng = np.random.default_rng(0)
-    rows = np.full((5 * algorithms, 1 + 3 * algorithms), np.nan)
+    rows = np.full((5 * algorithms, 2 + 3 * algorithms), np.nan)
+    rows[:, -1] = 0.0
     for place in range(algorithms):
         mine = slice(5 * place, 5 * place + 5)
         rows[mine, 0] = place
         rows[mine, 1 + 3 * place : 4 + 3 * place] = rng.random((5, 3))
     learner = np.arange(len(rows))
     nothing = np.zeros(len(rows))
-    is_word = np.arange(rows.shape[1]) == 0
+    is_word = np.arange(rows.shape[1] - 1) == 0
     seen = Seen(rows, is_word, learner, nothing, rng.standard_normal(len(rows)))
-    medians, _ = PRIOR.theta(rows.shape[1], seen.n_varying)
+    medians, _ = PRIOR.theta(len(is_word), seen.n_varying)
     assert medians[0] == pytest.approx(math.log(PRIOR.median.length * math.sqrt(4.0)))
     # What one learner says of the next of its algorithm does not depend on the others.
     one = Seen(rows[:1], is_word, learner[:1], nothing[:1], np.ones(1))
     told = condition(medians, one).lines(rows[[1, 5]]).level
     assert told[0] > told[1], "a learner of another algorithm is less alike"
-    alone = Seen(rows[:5, :4], is_word[:4], learner[:5], nothing[:5], np.ones(5))
+    alone = Seen(rows[:5, [0, 1, 2, 3, -1]], is_word[:4], learner[:5], nothing[:5], np.ones(5))
     assert alone.n_varying == 3.0

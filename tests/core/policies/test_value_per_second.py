@@ -59,7 +59,8 @@ def search(
     **facts: Any,
 ) -> Iterator[Step]:
     """Yield the decisions of a search by one worker, as a study takes them."""
-    pool = Pool(to_come=None, space=SPACE, proposer=AroundBest(FULL, seed), **facts)
+    proposer = AroundBest(FULL, seed, policy.terms.forecaster)
+    pool = Pool(to_come=None, space=SPACE, proposer=proposer, **facts)
     rng = np.random.default_rng(seed)
     for _ in range(trainings):
         decision = policy.decide(pool)
