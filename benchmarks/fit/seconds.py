@@ -49,8 +49,8 @@ from optuna_daub import spaces
 from optuna_daub.core.costs.cost_model import FREEDOM
 from optuna_daub.core.costs.cost_model import QUARTILE
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.seconds import PRIOR
-from optuna_daub.core.costs.seconds import Prior
+from optuna_daub.core.costs.prior import PRIOR
+from optuna_daub.core.costs.prior import Prior
 from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space

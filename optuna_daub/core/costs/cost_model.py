@@ -21,9 +21,7 @@ from scipy.special import stdtrit
 
 from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
-from optuna_daub.core.costs.seconds import predicted
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.once import by_content
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
@@ -191,7 +189,7 @@ class InSeconds:
         if known is None:
             return InExamples().seconds(pool, sizes)
         own = pool.curves.once(_own, self.full, pool.known_space, sizes)
-        new = predicted(known.model, pool.once(candidates_of), np.log(sizes))
+        new = known.model.predict(pool.once(candidates_of), np.log(sizes))
         return Seconds(*(np.concatenate(pair) for pair in zip(own, new, strict=True)))
 
     def is_in_seconds(self, pool: Pool) -> bool:
@@ -221,20 +219,12 @@ class TakingPart:
         if len(self.places) < len(self.last):
             log_mean, log_sd = self.model.onward(self.last[:, 0], self.last[:, 1], np.log(sizes))
         to, timed, new = np.log(sizes), self.own >= 0, self.own < 0
-        found = _again(self.model, self.rows[timed], to, self.own[timed])
+        found = self.model.predict(self.rows[timed], to, self.own[timed])
         log_mean[self.places[timed]], log_sd[self.places[timed]] = found
         if new.any():
             found = self.model.predict(self.rows[new], to)
             log_mean[self.places[new]], log_sd[self.places[new]] = found
         return Seconds(log_mean, log_sd)
-
-
-@by_content
-def _again(
-    model: Fitted, rows: Array, log_size: Array, own: NDArray[np.int64]
-) -> tuple[Array, Array]:
-    """Return `model.predict(...)`; a new learner does not change the seconds of timed ones."""
-    return model.predict(rows, log_size, own)
 
 
 def _own(curves: Curves, full: int, space: Space, sizes: tuple[int, ...]) -> Seconds:
@@ -308,7 +298,7 @@ class Efforts(NamedTuple):
         """Return the efforts of new points, shape (points,)."""
         if self.model is None:
             return np.zeros(len(rows))
-        logs = predicted(self.model, rows, np.log([self.full]))[0][:, 0]
+        logs = self.model.predict(rows, math.log(self.full))[0]
         return _less(logs, rows, self.medians)
 
 

@@ -31,11 +31,9 @@ measured seconds.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +44,8 @@ from scipy.linalg.lapack import dpotri
 
 from optuna_daub.core.costs.points import Array
 from optuna_daub.core.costs.points import Points
+from optuna_daub.core.costs.prior import PRIOR
+from optuna_daub.core.costs.prior import Prior
 from optuna_daub.core.once import by_content
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
@@ -54,51 +54,6 @@ from optuna_daub.core.space import Space
 SCALES = ("linear", "smooth", "own", "own_growth", "noise")
 """Names of the standard deviations fitted to a study, in logarithms of seconds."""
 
-
-class Prior(NamedTuple):
-    """Prior of the model: the numbers in `seconds.json`."""
-
-    alpha: float
-    """Mean of the shared exponent of growth."""
-    alpha_sd: float
-    """Standard deviation of the shared exponent of growth."""
-    late: float
-    """Mean of the shared weight c of late growth q(L)."""
-    late_sd: float
-    """Standard deviation of the shared weight of late growth."""
-    kappa: float
-    """Exponent of q, above 0: larger values mean later growth."""
-    pivot: float
-    """Size, as -ln(n / N), at which level and growth are independent."""
-    reach: float
-    """Length scale of the smooth part, in root mean square distances of the learners."""
-    bend: float
-    """Weight of a number's logarithm in the linear part; the number's own is 1."""
-    growth_by_point: float
-    """Standard deviation of g divided by that of f."""
-    count_mean: float
-    """Mean exponent of seconds in a whole number, such as a number of trees."""
-    count_sd: float
-    """Standard deviation of that exponent, divided by `linear`."""
-    late_by_own: float
-    """Standard deviation of r_i divided by that of s_i."""
-    linear: float
-    """Standard deviation of a parameter's linear effect, divided by that of the parameter."""
-    smooth: float
-    """Standard deviation of the smooth part."""
-    own: float
-    """Standard deviation of u_i, the learners' own levels."""
-    own_growth: float
-    """Standard deviation of s_i, the learners' own exponents."""
-    noise: float
-    """Standard deviation of one measurement."""
-    trust: float
-    """Degrees of freedom of the priors of the five scales above."""
-    tail: float
-    """Degrees of freedom of the noise's upper tail."""
-
-
-PRIOR = Prior(**json.loads(Path(__file__).with_name("seconds.json").read_text("utf-8"))["prior"])
 
 LEVEL_SD = 4.0
 """Standard deviation of the shared level around the median: e^4 is a factor of 55."""
@@ -162,8 +117,21 @@ class Fitted:
         Returns:
             Two arrays of the shape (points,), or (points, sizes).
         """
+        moments = moments_of(self, rows, learner)
+        growth, late = _basis(log_size, self.log_full, self.prior)
+        basis = np.stack([np.ones_like(growth), growth, late]).reshape(3, -1)
+        mean = moments.mean.T @ basis + self.prior.alpha * basis[1] + self.prior.late * basis[2]
+        products = (basis[:, None] * basis).reshape(9, -1)
+        variance = np.maximum(moments.covariance.reshape(9, len(rows)).T @ products, 0.0)
+        widened = np.where(moments.is_seen, 1.0, self.widened)[:, None]
+        deviation = np.sqrt(widened * (variance + self.variances[4]))
+        shape = (len(rows), *growth.shape)
+        return mean.reshape(shape), deviation.reshape(shape)
+
+    def moments(self, rows: Rows, learner: NDArray[np.int64] | None = None) -> Moments:
+        """Return the distribution of each point's three weights of the basis."""
         prior, count = self.prior, len(rows)
-        linear, smooth, own, _, noise = self.variances
+        linear, smooth, own, *_ = self.variances
         new = self.points.at(rows)
         columns, square = new.linear
         by_point = linear * (columns @ self.points.linear[0].T)
@@ -211,16 +179,8 @@ class Fitted:
         before[0, 0] = shared[0] + of_point + own
         before[1, 1] = shared[1] + ratio * of_point + own_share[1]
         before[2, 2] = shared[2] + own_share[2]
-        growth, late = _basis(log_size, self.log_full, prior)
-        basis = np.stack([np.ones_like(growth), growth, late]).reshape(3, -1)
-        mean = means.T @ basis + self.middle + prior.alpha * basis[1] + prior.late * basis[2]
-        mean += prior.count_mean * new.counts()[:, None]
-        products = (basis[:, None] * basis).reshape(9, -1)
-        variance = (before - taken).reshape(9, count).T @ products
-        widened = np.where(is_seen, 1.0, self.widened)[:, None]
-        deviation = np.sqrt(widened * (np.maximum(variance, 0.0) + noise))
-        shape = (count, *growth.shape)
-        return mean.reshape(shape), deviation.reshape(shape)
+        means[0] += self.middle + prior.count_mean * new.counts()
+        return Moments(means, before - taken, is_seen)
 
     def onward(self, log_size: Array, log_seconds: Array, to: Array) -> tuple[Array, Array]:
         """Return means and standard deviations for learners outside the fit, from their last
@@ -262,10 +222,21 @@ class Fitted:
         return shared, (own, own_growth, prior.late_by_own**2 * own_growth)
 
 
+class Moments(NamedTuple):
+    """Normal distributions of weights of the basis: level, growth and late growth."""
+
+    mean: Array
+    """Means, shape (3, points)."""
+    covariance: Array
+    """Covariances, shape (3, 3, points)."""
+    is_seen: NDArray[np.bool_]
+    """True for fitted learners, shape (points,)."""
+
+
 @by_content
-def predicted(model: Fitted, rows: Rows, log_size: ArrayLike) -> tuple[Array, Array]:
-    """Return `model.predict(rows, log_size)` of new points; the last results are cached."""
-    return model.predict(rows, log_size)
+def moments_of(model: Fitted, rows: Rows, learner: NDArray[np.int64] | None) -> Moments:
+    """Return `model.moments(rows, learner)`; the last results are cached."""
+    return model.moments(rows, learner)
 
 
 @by_content

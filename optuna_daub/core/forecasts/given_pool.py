@@ -283,7 +283,9 @@ def _thinned(parts: list[Numbers]) -> list[Numbers]:
     Learners with most of them lose some in between, none its last one.
     """
     counts = np.array([len(part) for part in parts])
-    most = int(counts.max(initial=1))
+    if counts.sum() <= MOST_SCORES:
+        return parts
+    most = int(counts.max())
     while most > 1 and np.minimum(counts, most).sum() > MOST_SCORES:
         most -= 1
     places = [np.linspace(len(part) - 1, 0, min(len(part), most)).round() for part in parts]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
+from optuna_daub.core.costs.prior import PRIOR
 from optuna_daub.core.costs.seconds import LEVEL_SD
 from optuna_daub.core.costs.seconds import MOST_TUNED
-from optuna_daub.core.costs.seconds import PRIOR
 from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.space import Range
