@@ -209,8 +209,7 @@ def _with(prior: Prior, name: str, value: float) -> Prior:
     return prior._replace(median=prior.median._replace(**{name: value}))
 
 
-OF_ALL = ("bend", "mean_gain", "effort_mean", "effort_sd")
-CHANGES = [_scaled(name) for name in (*OF_ALL, *Scales._fields) if name != "length"]
+CHANGES = [_scaled(name) for name in (*Prior._fields[:4], *Scales._fields) if name != "length"]
 """Numbers of the prior that are chosen."""
 LEAST_GAIN = 0.02
 """Smallest gain in mean log density for which a value is changed. A mean gain of 1.6 gained 0.01,
