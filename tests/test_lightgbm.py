@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -40,6 +41,8 @@ QUIET = {"verbose": -1, "num_threads": 1, "deterministic": True}
 FEW = {"n_iter": 30}
 """Trees, which are searched otherwise."""
 N = 800
+BINARY = {**QUIET, "objective": "binary"}
+QUICK = {**BINARY, **FEW}
 MANY_CLASSES = (
     "multiclass", "softmax", "multiclassova", "multiclass_ova", "ova", "ovr",
 )  # fmt: skip
@@ -53,6 +56,16 @@ def made(**options: Any) -> tuple[Any, Any]:
 def sets(X: Any, y: Any) -> tuple[Any, Any]:
     train = lightgbm.Dataset(X[:N], y[:N])
     return train, lightgbm.Dataset(X[N:], y[N:], reference=train)
+
+
+X, Y = made()
+UNKNOWN = np.where(np.arange(len(Y)) % 3 == 0, np.nan, Y)
+"""Labels of which some are unknown; for LightGBM these are 0."""
+AMOUNTS = make_regression(1200, 8, noise=10, random_state=0)
+
+
+def tuned_for(params: Any, X: Any = X, y: Any = Y, n_trials: int = 8, **options: Any) -> Any:
+    return tune(params, *sets(X, y), seconds=20, n_trials=n_trials, **options)
 
 
 def smallest_training(study: optuna.Study) -> int:
@@ -117,9 +130,7 @@ def test_too_few_rows_are_named(y: list[int], least: int) -> None:
 
 
 def test_what_is_given_is_kept_under_any_of_its_names() -> None:
-    X, y = made()
-    given = {"objective": "binary", "eta": 0.07, "feature_fraction": 0.5, "num_iterations": 30}
-    tuned = tune({**QUIET, **given}, *sets(X, y), seconds=20, n_trials=8)
+    tuned = tuned_for(BINARY | {"eta": 0.07, "feature_fraction": 0.5, "num_iterations": 30})
     assert tuned.best_params["eta"] == 0.07
     assert tuned.best_params["num_boost_round"] == 30
     assert not {"learning_rate", "colsample_bytree"} & {*tuned.best_params}
@@ -129,10 +140,9 @@ def test_what_is_given_is_kept_under_any_of_its_names() -> None:
 @pytest.mark.parametrize("given", [{}, {"n_iter": 20}])
 def test_a_number_of_rounds_is_that_of_lightgbm_train(given: dict[str, int]) -> None:
     """Where `params` have another one, it counts."""
-    X, y = made()
-    params = {**QUIET, "objective": "binary", **given}
-    tuned = tune(params, *sets(X, y), seconds=20, n_trials=3, num_boost_round=30)
-    booster = lightgbm.train({**params, "num_leaves": 5}, sets(X, y)[0], num_boost_round=30)
+    params = BINARY | given
+    tuned = tuned_for(params, n_trials=3, num_boost_round=30)
+    booster = lightgbm.train({**params, "num_leaves": 5}, sets(X, Y)[0], num_boost_round=30)
     assert tuned.booster.num_trees() == booster.num_trees() == given.get("n_iter", 30)
     assert tuned.best_params["num_boost_round"] == booster.num_trees()
 
@@ -150,8 +160,7 @@ def test_the_parameters_are_those_of_the_booster_whichever_of_equal_learners_lea
         return replace(best, params=tied[-1].params)
 
     monkeypatch.setattr("optuna_daub.lightgbm.best_learner", another)
-    given = {**QUIET, "objective": "binary", "metric": "auc"}
-    tuned = tune(given, *sets(X, X[:, 0] > 0.5), seconds=20, n_trials=8)
+    tuned = tuned_for(BINARY | {"metric": "auc"}, X, X[:, 0] > 0.5)
     assert tuned.best_score == 1.0
     assert another(tuned.study).params != tuned.study.best_params
     names = {*tuned.best_params} & {*tuned.booster.params}
@@ -173,48 +182,39 @@ def test_the_smallest_subset_has_every_class(objective: str) -> None:
 
 
 def test_datasets_may_be_files(tmp_path: Path) -> None:
-    X, y = made()
-    unknown = np.where(np.arange(len(y)) % 3 == 0, np.nan, y)
-
-    def read(of_train: Any, of_valid: Any) -> tuple[Any, Any]:
+    def read(of_train: Any, of_valid: Any) -> list[Any]:
         np.savetxt(tmp_path / "train.csv", np.column_stack([of_train, X])[:N], delimiter=",")
         np.savetxt(tmp_path / "valid.csv", np.column_stack([of_valid, X])[N:], delimiter=",")
-        train = lightgbm.Dataset(tmp_path / "train.csv", params={"verbose": -1})
-        return train, lightgbm.Dataset(tmp_path / "valid.csv", params={"verbose": -1})
+        names = ("train.csv", "valid.csv")
+        return [lightgbm.Dataset(tmp_path / name, params={"verbose": -1}) for name in names]
 
-    given = {**QUIET, **FEW, "objective": "binary"}
-    tuned = tune(given, *read(y, y), seconds=20, n_trials=6)
-    assert log_loss(y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
+    tuned = tune(QUICK, *read(Y, Y), seconds=20, n_trials=6)
+    assert log_loss(Y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
     assert smallest_training(tuned.study) < N
-    with pytest.raises(ValueError, match=r"`train_set` must have a label for each row"):
-        tune(given, *read(unknown, y), seconds=1)
-    with pytest.raises(ValueError, match=r"`valid_sets` must have a label for each row"):
-        tune(given, *read(y, unknown), seconds=1)
+    for name, files in {"train_set": (UNKNOWN, Y), "valid_sets": (Y, UNKNOWN)}.items():
+        with pytest.raises(ValueError, match=f"`{name}` must have a label for each row"):
+            tune(QUICK, *read(*files), seconds=1)
 
 
 def test_shares_of_a_class_are_no_classes() -> None:
-    X, y = made()
-    shares = np.clip(y + np.random.default_rng(0).uniform(-0.4, 0.4, 1200), 0.0, 1.0)
-    given = {**QUIET, **FEW, "objective": "cross_entropy"}
-    tuned = tune(given, *sets(X, shares), seconds=20, n_trials=6)
+    shares = np.clip(Y + np.random.default_rng(0).uniform(-0.4, 0.4, 1200), 0.0, 1.0)
+    tuned = tuned_for(QUICK | {"objective": "cross_entropy"}, X, shares, n_trials=6)
     assert smallest_training(tuned.study) < N
 
 
 @pytest.mark.parametrize("name", ["data_sample_strategy", "boosting"])
 def test_a_booster_that_samples_by_itself_has_no_bagging(name: str) -> None:
-    X, y = made()
-    given = {**QUIET, **FEW, "objective": "binary", name: "goss"}
-    tuned = tune(given, *sets(X, y), seconds=20, n_trials=8)
+    tuned = tuned_for(QUICK | {name: "goss"})
     assert not {"subsample", "bagging_fraction"} & {*tuned.best_params}
     assert not [c for c in learning_curves(tuned.study) if c.state == "dropped"]
 
 
 def test_early_stopping_of_lightgbm_ends_trainings() -> None:
     X, y = made(flip_y=0.3)
-    given = {**QUIET, "objective": "binary", "num_iterations": 500, "learning_rate": 0.3}
     stop = lightgbm.early_stopping(5, verbose=False)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    tuned = tune(given, *sets(X, y), seconds=20, n_trials=8, callbacks=[stop])
+    given = BINARY | {"num_iterations": 500, "learning_rate": 0.3}
+    tuned = tuned_for(given, X, y, callbacks=[stop])
     assert optuna.logging.get_verbosity() == optuna.logging.ERROR, "as it was"
     assert tuned.booster.current_iteration() < 500
     best = tuned.booster.predict(X[N:], num_iteration=tuned.booster.best_iteration)
@@ -251,29 +251,32 @@ def test_without_lightgbm_s_private_table_any_name_is_taken(
         checked_params(lightgbm, {"n_iter": 0})
 
 
-def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
-    X, y = made()
-    train, valid = sets(X, y)
+@pytest.mark.parametrize(
+    ("of_train", "of_valid", "match"),
+    [
+        (UNKNOWN, Y, "`train_set` must have a label for each row"),
+        (Y, UNKNOWN, "`valid_sets` must have a label for each row"),
+        (None, Y, "must have a label for each row, but has none"),
+        (Y, None, "must have a label for each row, but has none"),
+    ],
+)
+def test_sets_without_labels_are_named(of_train: Any, of_valid: Any, match: str) -> None:
+    train = lightgbm.Dataset(X[:N], None if of_train is None else of_train[:N])
+    valid = lightgbm.Dataset(X[N:], None if of_valid is None else of_valid[N:], reference=train)
+    with pytest.raises(ValueError, match=match):
+        tune(BINARY, train, valid, seconds=1)
+
+
+def test_sets_that_cannot_be_cut_are_named() -> None:
+    train, valid = sets(X, Y)
     with pytest.raises(ValueError, match=r"a dataset other than `train_set`"):
-        tune({"objective": "binary"}, train, [train])
-    with pytest.raises(ValueError, match=r"`seconds` must be above 0"):
-        tune({"objective": "binary"}, train, valid, seconds=0)
-    with pytest.raises(ValueError, match=r"must have a metric .* such as \"auc\""):
-        tune({**QUIET, "objective": "binary", "metric": "None"}, train, valid, seconds=1)
-    unknown = np.where(np.arange(len(y)) % 3 == 0, np.nan, y)  # for LightGBM these are 0
-    with pytest.raises(ValueError, match=r"`train_set` must have a label for each row"):
-        tune({**QUIET, "objective": "binary"}, *sets(X, unknown), seconds=1)
-    with pytest.raises(ValueError, match=r"`valid_sets` must have a label for each row"):
-        tune({**QUIET, "objective": "binary"}, train, sets(X, unknown)[1], seconds=1)
-    for without in ((lightgbm.Dataset(X[:N]), valid), (train, lightgbm.Dataset(X[N:]))):
-        with pytest.raises(ValueError, match=r"must have a label for each row, but has none"):
-            tune({**QUIET, "objective": "binary"}, *without, seconds=1)
-    done = lightgbm.Dataset(X[:N], y[:N], params={"verbose": -1}).construct()
+        tune(BINARY, train, [train])
+    done = lightgbm.Dataset(X[:N], Y[:N], params={"verbose": -1}).construct()
     with pytest.raises(ValueError, match=r"must not be constructed before"):
-        tune({**QUIET, "objective": "binary"}, done, valid)
-    grouped = lightgbm.Dataset(X[:N], y[:N], group=[400, 400], params={"verbose": -1})
+        tune(BINARY, done, valid)
+    grouped = lightgbm.Dataset(X[:N], Y[:N], group=[400, 400], params={"verbose": -1})
     with pytest.raises(ValueError, match=r"must have no groups"):
-        tune({**QUIET, "objective": "lambdarank"}, grouped, valid)
+        tune(BINARY | {"objective": "lambdarank"}, grouped, valid)
 
 
 @pytest.mark.parametrize(
@@ -289,6 +292,7 @@ def test_sets_that_cannot_be_scored_or_cut_are_named() -> None:
         ({"learning_rate": -1}, r"Check failed: \(learning_rate\)"),
         ({"max_iter": 0}, "`max_iter` in `params` must be at least 1, but got 0"),
         ({"n_estimators": "ten"}, "`n_estimators` must be a whole number, but got 'ten'"),
+        ({"metric": "None"}, 'must have a metric .* such as "auc"'),
         ({"metric": " accuracy "}, "must have a metric .* with metric='accuracy'"),
         ({"metric": [" None"]}, r"must have a metric .* with metric=\['None'\]"),
         ({"metric": Hostile()}, "it says RuntimeError"),
@@ -299,9 +303,8 @@ def test_wrong_parameters_are_named_before_the_search(
     given: dict[Any, Any], match: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(optuna, "create_study", lambda **_: pytest.fail("a search was begun"))
-    X, y = made()
     with pytest.raises(ValueError, match=match) as error:
-        tune({**QUIET, "objective": "binary", **given}, *sets(X, y), seconds=1)
+        tune({**BINARY, **given}, *sets(X, Y), seconds=1)
     assert "\n" not in str(error.value)
 
 
@@ -311,61 +314,49 @@ def test_arguments_of_the_tuner_are_told_what_they_are_called_here(name: str) ->
         tune({"objective": "binary"}, None, None, **{name: None})
 
 
-@pytest.mark.parametrize("is_whole_constructed", [False, True])
-def test_a_subset_has_no_features_filtered(is_whole_constructed: bool) -> None:
+def test_a_subset_has_no_features_filtered() -> None:
     """LightGBM filters those of the whole, and refuses smaller leaves in all of its subsets."""
-    X, y = made()
-    whole = lightgbm.Dataset(X, y, params={"verbose": -1})
-    if is_whole_constructed:
-        whole.construct()
-    train, valid = (whole.subset(rows) for rows in ([*range(N)], [*range(N, 1200)]))
-    given = {**QUIET, **FEW, "objective": "binary"}
-    if is_whole_constructed:
-        with pytest.raises(
-            ValueError, match=r"`train_set` must not be constructed .* of a subset"
-        ):
-            tune(given, train, valid, seconds=1)
-        return
-    tuned = tune(given, train, valid, seconds=20, n_trials=2)
-    assert log_loss(y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
-    # Such leaves can be tried.
-    lightgbm.train({**given, "min_data_in_leaf": 2}, train, valid_sets=[valid])
+    for is_whole_constructed in (False, True):
+        all_rows = lightgbm.Dataset(X, Y, params={"verbose": -1})
+        if is_whole_constructed:
+            all_rows.construct()
+        train, valid = (all_rows.subset(rows) for rows in ([*range(N)], [*range(N, 1200)]))
+        if is_whole_constructed:
+            match = r"`train_set` must not be constructed .* of a subset"
+            with pytest.raises(ValueError, match=match):
+                tune(QUICK, train, valid, seconds=1)
+            continue
+        tuned = tune(QUICK, train, valid, seconds=20, n_trials=2)
+        assert log_loss(Y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
+        # Such leaves can be tried.
+        lightgbm.train({**QUICK, "min_data_in_leaf": 2}, train, valid_sets=[valid])
 
 
 def test_a_list_of_learning_rates_is_that_of_lightgbm_train() -> None:
-    X, y = made()
     rates = lightgbm.reset_parameter(learning_rate=[*np.geomspace(0.3, 0.01, 30)])
-    given = {**QUIET, "objective": "binary"}
-    rounds = {"num_boost_round": 30, "callbacks": [rates]}
-    tuned = tune(given, *sets(X, y), seconds=20, n_trials=3, **rounds)
-    booster = lightgbm.train(dict(tuned.best_params), sets(X, y)[0], callbacks=[rates])
+    tuned = tuned_for(BINARY, n_trials=3, num_boost_round=30, callbacks=[rates])
+    booster = lightgbm.train(dict(tuned.best_params), sets(X, Y)[0], callbacks=[rates])
     np.testing.assert_allclose(booster.predict(X[N:]), tuned.booster.predict(X[N:]))
 
 
 def test_a_result_can_be_pickled() -> None:
-    X, y = made()
-    tuned = tune({**QUIET, **FEW, "objective": "binary"}, *sets(X, y), seconds=20, n_trials=2)
+    tuned = tuned_for(QUICK, n_trials=2)
     again = pickle.loads(pickle.dumps(tuned))
     assert (again.best_params, again.best_score) == (tuned.best_params, tuned.best_score)
     np.testing.assert_array_equal(again.booster.predict(X), tuned.booster.predict(X))
 
 
 def test_why_no_booster_could_be_trained_is_said() -> None:
-    X, y = made()
-
     def undefined(*_: Any) -> tuple[str, float, bool]:
         return "own", float("nan"), True
 
-    given = {**QUIET, **FEW, "objective": "binary", "metric": "None"}
-    with pytest.raises(
-        RuntimeError, match=r"No booster could be trained: .*score nan at 200 exam"
-    ):
-        tune(given, *sets(X, y), feval=undefined, seconds=20, n_trials=2)
+    match = r"No booster could be trained: .*score nan at 200 exam"
+    with pytest.raises(RuntimeError, match=match):
+        tuned_for(QUICK | {"metric": "None"}, n_trials=2, feval=undefined)
 
 
 @pytest.mark.parametrize("has_booster", [True, False])
 def test_an_interrupted_search_returns_its_best_booster(has_booster: bool) -> None:
-    X, y = made()
     n_trainings = 0
 
     def interrupt(env: Any) -> None:
@@ -375,8 +366,7 @@ def test_an_interrupted_search_returns_its_best_booster(has_booster: bool) -> No
             raise KeyboardInterrupt
 
     def search() -> Any:
-        given = {**QUIET, **FEW, "objective": "binary"}
-        return tune(given, *sets(X, y), seconds=20, callbacks=[interrupt])
+        return tune(QUICK, *sets(X, Y), seconds=20, callbacks=[interrupt])
 
     if not has_booster:
         with pytest.raises(KeyboardInterrupt):
@@ -387,14 +377,12 @@ def test_an_interrupted_search_returns_its_best_booster(has_booster: bool) -> No
             tuned = search()
     except KeyboardInterrupt:  # it would end all tests
         pytest.fail("the best booster is lost")
-    assert log_loss(y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
+    assert log_loss(Y[N:], tuned.booster.predict(X[N:])) == pytest.approx(tuned.best_score)
 
 
 @pytest.mark.parametrize("name", ["objective", "application", "loss"])
 def test_blanks_around_words_are_no_part_of_them(name: str) -> None:
-    X, y = made()
-    given = {**QUIET, name: " binary ", " metric": " auc "}
-    tuned = tune(given, *sets(X, y), seconds=5, n_trials=2)
+    tuned = tuned_for({**QUIET, name: " binary ", " metric": " auc "}, n_trials=2)
     assert tuned.metric == "auc"
     assert tuned.best_params[name] == "binary"
 
@@ -413,12 +401,9 @@ def asked(**given: Any) -> None:
     X, y = rng.random((60, 2)), np.arange(60) % 2
     train = lightgbm.Dataset(X[:40], y[:40])
     valid = lightgbm.Dataset(X[40:], y[40:], reference=train)
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, suppress(Ready):
         patch.setattr(optuna, "create_study", no_search)
-        try:
-            tune(**{"params": QUIET, "train_set": train, "valid_sets": valid, **given})
-        except Ready:
-            return
+        tune(**{"params": QUIET, "train_set": train, "valid_sets": valid, **given})
 
 
 TUNE = Case(
@@ -448,13 +433,13 @@ def test_odd_arguments_are_refused_before_the_search(argument: str) -> None:
 
 def test_the_objective_may_be_a_function() -> None:
     """As in `lightgbm.train`; with half of the squared error it is LightGBM's own."""
-    X, y = make_regression(1200, 8, noise=10, random_state=0)
+    X, y = AMOUNTS
 
     def squares(predicted: Any, rows: Any) -> tuple[Any, Any]:
         return predicted - rows.get_label(), np.ones(len(predicted))
 
     given = {**QUIET, "objective": squares, "metric": "l2", "boost_from_average": False}
-    tuned = tune(given, *sets(X, y), seconds=20, n_trials=3, num_boost_round=30)
+    tuned = tuned_for(given, X, y, n_trials=3, num_boost_round=30)
     assert tuned.best_params["objective"] is squares
     error = mean_squared_error(y[N:], tuned.booster.predict(X[N:]))
     assert error == pytest.approx(tuned.best_score)
@@ -464,7 +449,6 @@ def test_the_objective_may_be_a_function() -> None:
 def test_two_tunings_at_a_time_leave_the_process_as_it_was() -> None:
     """The first to start is the first to end."""
     before = optuna.logging.get_verbosity(), [*warnings.filters]
-    X, y = made()
     first_is_in, second_is_in, first_is_out = Event(), Event(), Event()
 
     def tuning(enters: Event, waits: Event) -> None:
@@ -472,8 +456,7 @@ def test_two_tunings_at_a_time_leave_the_process_as_it_was() -> None:
             enters.set()
             assert waits.wait(60)
 
-        given = {**QUIET, "objective": "binary", **FEW}
-        tune(given, *sets(X, y), seconds=1, n_trials=1, callbacks=[wait])
+        tune(QUICK, *sets(X, Y), seconds=1, n_trials=1, callbacks=[wait])
 
     first = Thread(target=tuning, args=(first_is_in, second_is_in))
     second = Thread(target=tuning, args=(second_is_in, first_is_out))

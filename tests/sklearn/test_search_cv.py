@@ -10,11 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from contextlib import nullcontext
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -78,7 +77,9 @@ TREES = {"max_depth": randint(1, 12), "min_samples_leaf": randint(1, 20)}
 
 SETTINGS = {"n_candidates": 6, "cv": 3, "cost": "examples", "random_state": 0}
 Search = partial(DataAllocationSearchCV, **SETTINGS, error_score="raise")
-ONE = {"n_candidates": 1}
+NOISE = {"var_smoothing": loguniform(1e-9, 1)}
+C = {"C": loguniform(0.01, 10)}
+QUALITY = {"quality": uniform()}
 
 
 class Recorder(ClassifierMixin, BaseEstimator):
@@ -123,9 +124,22 @@ def quality(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     return float(estimator.quality)
 
 
+def by_trees(**settings: Any) -> DataAllocationSearchCV:
+    return Search(DecisionTreeClassifier(random_state=0), TREES, **settings)
+
+
+def by_bayes(**settings: Any) -> DataAllocationSearchCV:
+    return Search(GaussianNB(), NOISE, **settings)
+
+
+def recorded(space: Any = QUALITY, error: str = "", log: Any = None, **settings: Any) -> Any:
+    """Return a search for the best quality of recorders."""
+    return Search(Recorder(error=error, log=log), space, **{"scoring": quality, **settings})
+
+
 @pytest.fixture(scope="module")
 def trees() -> DataAllocationSearchCV:
-    return Search(DecisionTreeClassifier(random_state=0), TREES, n_candidates=15).fit(X, Y)
+    return by_trees(n_candidates=15).fit(X, Y)
 
 
 # --- What is found ---
@@ -194,9 +208,7 @@ def test_there_is_a_row_for_each_candidate(trees: DataAllocationSearchCV) -> Non
 
 def test_candidates_are_trained_on_as_many_rows_as_it_says() -> None:
     log = Log()
-    search = Search(
-        Recorder(log=log), {"quality": uniform()}, scoring=quality, refit=False, cv=2
-    ).fit(X, Y)
+    search = recorded(log=log, refit=False, cv=2).fit(X, Y)
     n_rows = [len(X) for X, _, _ in log.calls]
     assert set(n_rows) <= set(search.n_resources_)
     assert max(n_rows) == search.max_resources_ == 150
@@ -206,33 +218,26 @@ def test_candidates_are_trained_on_as_many_rows_as_it_says() -> None:
 
 
 def test_a_lucky_score_on_few_rows_is_not_chosen() -> None:
-    def lucky(estimator: Any, X: Any, y: Any) -> float:
-        return float(estimator.quality) + 0.1 * (estimator.n_rows_ < 100)
-
     class Counting(Recorder):
         def fit(self, X: Any, y: Any, **arguments: Any) -> Counting:
             self.n_rows_ = len(X)
             super().fit(X, y, **arguments)
             return self
 
-    search = Search(Counting(), {"quality": uniform(0, 0.5)}, scoring=lucky, n_candidates=15)
-    search.set_params(sampler=optuna.samplers.RandomSampler(seed=0))
-    results = search.fit(X, Y).cv_results_
-    assert results["mean_test_score"].max() > 0.5 >= search.best_score_
-    assert results["n_resources"][search.best_index_] == search.max_resources_
+    def lucky(estimator: Any, X: Any, y: Any) -> float:
+        return float(estimator.quality) + 0.1 * (estimator.n_rows_ < 100)
 
-
-def test_the_best_of_clear_differences_is_found() -> None:
-    search = Search(Recorder(), {"quality": [0.1, 0.9, 0.3, 0.5]}, n_candidates=4, scoring=quality)
-    assert search.fit(X, Y).best_params_ == {"quality": 0.9}
+    settings = {"scoring": lucky, "n_candidates": 15, "sampler": RandomSampler(seed=0)}
+    search = Search(Counting(), {"quality": uniform(0, 0.5)}, **settings).fit(X, Y)
+    assert search.cv_results_["mean_test_score"].max() > 0.5 >= search.best_score_
+    assert search.cv_results_["n_resources"][search.best_index_] == search.max_resources_
 
 
 # --- When it ends ---
 
 
 def test_time_ends_it_and_a_model_is_there() -> None:
-    search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, cost="seconds")
-    search.set_params(timeout=3.0, n_candidates=None).fit(X, Y)
+    search = by_bayes(cost="seconds", timeout=3.0, n_candidates=None).fit(X, Y)
     assert search.cv_results_["n_resources"][search.best_index_] == search.max_resources_
 
 
@@ -243,20 +248,20 @@ def test_without_a_full_model_the_best_forecast_is_chosen() -> None:
             super().fit(X, y)
             return self
 
-    search = Search(Slow(), {"var_smoothing": loguniform(1e-9, 1)}, timeout=0.35, cv=2)
+    search = Search(Slow(), NOISE, timeout=0.35, cv=2)
     with pytest.warns(UserWarning, match=r"No candidate was trained on all 150 rows"):
         search.fit(X, Y)
     assert search.cv_results_["n_resources"].max() < search.max_resources_
     assert search.predict(X).shape == Y.shape
 
 
-def test_without_number_or_time_there_are_as_many_as_the_first_round_affords() -> None:
-    n = {}
-    for least in (40, "smallest"):
-        search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, min_resources=least)
-        search.set_params(n_candidates=None, sampler=RandomSampler(seed=0))
-        n[least] = search.fit(X, Y).n_candidates_
-    assert n == {40: 10, "smallest": 16}  # of 200 rows; 12 are the smallest
+@pytest.mark.parametrize(("least", "n_candidates"), [(40, 10), ("smallest", 16)])
+def test_without_number_or_time_there_are_as_many_as_the_first_round_affords(
+    least: Any, n_candidates: int
+) -> None:
+    """There are 200 rows, and 12 are the smallest subset."""
+    search = by_bayes(min_resources=least, n_candidates=None, sampler=RandomSampler(seed=0))
+    assert search.fit(X, Y).n_candidates_ == n_candidates
 
 
 def test_few_points_are_all_searched_once() -> None:
@@ -296,8 +301,7 @@ def test_the_same_seed_gives_the_same_search(trees: DataAllocationSearchCV) -> N
 
 
 def test_a_sampler_of_ones_own_stays_as_it_was() -> None:
-    search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)})
-    search.set_params(sampler=RandomSampler(seed=3))
+    search = by_bayes(sampler=RandomSampler(seed=3))
     first = clone(search.fit(X, Y)).fit(X, Y)
     assert same(search, first)
     assert same(search, clone(search).set_params(random_state=0).fit(X, Y))
@@ -305,10 +309,9 @@ def test_a_sampler_of_ones_own_stays_as_it_was() -> None:
 
 
 def test_random_states_advance() -> None:
-    search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)})
-    search.set_params(random_state=np.random.RandomState(0))
-    params = [search.fit(X, Y).cv_results_["params"] for _ in range(2)]
-    assert params[0] != params[1]
+    search = by_bayes(random_state=np.random.RandomState(0))
+    one, other = (search.fit(X, Y).cv_results_["params"] for _ in range(2))
+    assert one != other
 
 
 def test_pickles_predict_alike(trees: DataAllocationSearchCV) -> None:
@@ -316,13 +319,12 @@ def test_pickles_predict_alike(trees: DataAllocationSearchCV) -> None:
     np.testing.assert_array_equal(copy.predict(X), trees.predict(X))
     assert same(copy, trees)
     assert copy.study_.best_value == trees.study_.best_value
-    assert [c.score for c in learning_curves(copy.study_)] == [
-        c.score for c in learning_curves(trees.study_)
-    ]
+    scores = [[c.score for c in learning_curves(each.study_)] for each in (copy, trees)]
+    assert scores[0] == scores[1]
 
 
 def test_threads_search_alike() -> None:
-    search = Search(DecisionTreeClassifier(random_state=0), TREES, n_jobs=2).fit(X, Y)
+    search = by_trees(n_jobs=2).fit(X, Y)
     assert search.n_candidates_ == 6
     model = DecisionTreeClassifier(random_state=0, **search.best_params_)
     assert search.best_score_ == pytest.approx(cross_val_score(model, X, Y, cv=3).mean())
@@ -334,8 +336,7 @@ def test_it_is_quiet_unless_told(caplog: pytest.LogCaptureFixture) -> None:
     logger.addHandler(caplog.handler)
     try:
         logger.setLevel(logging.INFO)
-        search = Search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, n_candidates=3)
-        search.fit(X, Y)
+        search = by_bayes(n_candidates=3).fit(X, Y)
         assert not caplog.records
         assert logger.level == logging.INFO
         search.set_params(verbose=1).fit(X, Y)
@@ -358,26 +359,24 @@ def test_it_is_quiet_unless_told(caplog: pytest.LogCaptureFixture) -> None:
     ids=["list", "tuple", "dict"],
 )
 def test_of_several_scorers_refit_names_the_one_that_counts(scoring: Any, refit: str) -> None:
-    several = Search(DecisionTreeClassifier(random_state=0), TREES, scoring=scoring, refit=refit)
+    several = by_trees(scoring=scoring, refit=refit)
     one = clone(several).set_params(scoring=refit, refit=True).fit(X, Y)
     several.fit(X, Y)
     assert several.multimetric_
     assert not one.multimetric_
-    assert several.best_params_ == one.best_params_
-    assert several.best_score_ == one.best_score_
-    assert several.best_index_ == one.best_index_
+    for name in ("best_params_", "best_score_", "best_index_"):
+        assert getattr(several, name) == getattr(one, name)
+    found = several.cv_results_
     for column in ("mean_test", "std_test", "rank_test", "split0_test"):
-        np.testing.assert_array_equal(
-            several.cv_results_[f"{column}_{refit}"], one.cv_results_[f"{column}_score"]
-        )
+        same_column = one.cv_results_[f"{column}_score"]
+        np.testing.assert_array_equal(found[f"{column}_{refit}"], same_column)
     assert several.score(X, Y) == one.score(X, Y)
     assert several.scorer_.keys() == {"accuracy", "roc_auc"}
-    full = several.cv_results_["n_resources"] == several.max_resources_
+    row = int(np.flatnonzero(found["n_resources"] == several.max_resources_)[0])
+    model = DecisionTreeClassifier(random_state=0, **found["params"][row])
     for name in ("accuracy", "roc_auc"):
-        row = int(np.flatnonzero(full)[0])
-        model = DecisionTreeClassifier(random_state=0, **several.cv_results_["params"][row])
         expected = cross_val_score(model, X, Y, cv=3, scoring=name)
-        assert several.cv_results_[f"mean_test_{name}"][row] == pytest.approx(expected.mean())
+        assert found[f"mean_test_{name}"][row] == pytest.approx(expected.mean())
 
 
 def both(estimator: Any, X: Any, y: Any) -> dict[str, float]:
@@ -385,37 +384,31 @@ def both(estimator: Any, X: Any, y: Any) -> dict[str, float]:
 
 
 def test_a_function_may_return_several_scores() -> None:
-    search = Search(DecisionTreeClassifier(random_state=0), TREES, scoring=both, refit="depth")
-    search.fit(X, Y)
+    search = by_trees(scoring=both, refit="depth").fit(X, Y)
     assert search.multimetric_
     assert search.best_score_ == search.cv_results_["mean_test_depth"][search.best_index_]
-    single = Search(DecisionTreeClassifier(random_state=0), TREES, scoring=both, refit="share")
-    plain = Search(DecisionTreeClassifier(random_state=0), TREES).fit(X, Y)
-    assert single.fit(X, Y).best_params_ == plain.best_params_
+    single, plain = by_trees(scoring=both, refit="share").fit(X, Y), by_trees().fit(X, Y)
+    assert single.best_params_ == plain.best_params_
     assert single.score(X, Y) == plain.score(X, Y)
 
 
 @pytest.mark.parametrize("scoring", [["accuracy", "roc_auc"], both], ids=["list", "function"])
 @pytest.mark.parametrize("refit", [True, "recall"])
 def test_of_several_scorers_refit_must_name_one(scoring: Any, refit: Any) -> None:
-    search = Search(DecisionTreeClassifier(), TREES, scoring=scoring, refit=refit)
     with pytest.raises(ValueError, match="parameter refit must be set to a scorer key"):
-        search.fit(X, Y)
+        by_trees(scoring=scoring, refit=refit).fit(X, Y)
 
 
 def test_several_scorers_without_refit_have_no_best() -> None:
-    search = Search(DecisionTreeClassifier(random_state=0), TREES, scoring=["accuracy", "recall"])
-    search.set_params(refit=False).fit(X, Y)
+    search = by_trees(scoring=["accuracy", "recall"], refit=False).fit(X, Y)
     assert not hasattr(search, "best_params_")
     assert not hasattr(search, "best_index_")
-    by_first = Search(DecisionTreeClassifier(random_state=0), TREES, scoring="accuracy").fit(X, Y)
-    np.testing.assert_array_equal(
-        search.cv_results_["mean_test_accuracy"], by_first.cv_results_["mean_test_score"]
-    )
+    by_first = by_trees(scoring="accuracy").fit(X, Y).cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(search.cv_results_["mean_test_accuracy"], by_first)
 
 
 def test_without_refit_there_is_a_best_and_no_model() -> None:
-    search = Search(DecisionTreeClassifier(random_state=0), TREES, refit=False).fit(X, Y)
+    search = by_trees(refit=False).fit(X, Y)
     assert search.best_params_ in search.cv_results_["params"]
     assert not hasattr(search, "best_estimator_")
     with pytest.raises(AttributeError, match="has no attribute 'predict'"):
@@ -426,10 +419,9 @@ def test_refit_may_choose() -> None:
     def shallow(results: dict[str, Any]) -> int:
         return int(np.argmin(results["param_max_depth"].astype(int)))
 
-    search = Search(DecisionTreeClassifier(random_state=0), TREES, refit=shallow).fit(X, Y)
-    depths = [params["max_depth"] for params in search.cv_results_["params"]]
-    assert search.best_params_["max_depth"] == min(depths)
-    assert search.best_estimator_.get_params()["max_depth"] == min(depths)
+    search = by_trees(refit=shallow).fit(X, Y)
+    least = min(params["max_depth"] for params in search.cv_results_["params"])
+    assert search.best_params_["max_depth"] == search.best_estimator_.max_depth == least
     assert not hasattr(search, "best_score_")
 
 
@@ -438,53 +430,43 @@ def test_refit_may_choose() -> None:
     [("two", TypeError, "not an integer"), (99, IndexError, "out of range")],
 )
 def test_refit_must_choose_a_row(chosen: Any, error: type[Exception], message: str) -> None:
-    search = Search(DecisionTreeClassifier(), TREES, refit=lambda results: chosen)
     with pytest.raises(error, match=message):
-        search.fit(X, Y)
+        by_trees(refit=lambda results: chosen).fit(X, Y)
 
 
-def test_training_scores_are_kept_where_asked_for() -> None:
-    search = Search(DecisionTreeClassifier(random_state=0), TREES, return_train_score=True)
-    search.fit(X, Y)
-    row = search.best_index_
+def test_training_scores_are_kept_where_asked_for(trees: DataAllocationSearchCV) -> None:
+    search = by_trees(return_train_score=True).fit(X, Y)
     model = DecisionTreeClassifier(random_state=0, **search.best_params_)
     expected = cross_validate(model, X, Y, cv=3, return_train_score=True)["train_score"]
-    assert search.cv_results_["mean_train_score"][row] == pytest.approx(expected.mean())
-    plain = clone(search).set_params(return_train_score=False).fit(X, Y)
-    assert not any("train" in name for name in plain.cv_results_)
+    found = search.cv_results_["mean_train_score"][search.best_index_]
+    assert found == pytest.approx(expected.mean())
+    assert not any("train" in name for name in trees.cv_results_)
 
 
 # --- Failures ---
 
 
-@contextmanager
-def failures_are_told() -> Iterator[None]:
+def test_a_candidate_that_fails_is_dropped() -> None:
+    space = {"error": ["", "fit"], "quality": [0.2, 0.4, 0.6]}
+    search = recorded(space, error_score=np.nan)
     with (
         pytest.warns(FitFailedWarning, match=r"(?s)candidates were dropped.*told to fail"),
         pytest.warns(UserWarning, match="test scores are non-finite"),
     ):
-        yield
-
-
-def test_a_candidate_that_fails_is_dropped() -> None:
-    space = {"error": ["", "fit"], "quality": [0.2, 0.4, 0.6]}
-    search = Search(Recorder(), space, scoring=quality, error_score=np.nan)
-    with failures_are_told():
         search.fit(X, Y)
     results = search.cv_results_
     failed = np.array([params["error"] == "fit" for params in results["params"]])
     assert failed.sum() == 3
     assert np.isnan(results["mean_test_score"][failed]).all()
     assert np.isfinite(results["mean_test_score"][~failed]).all()
-    assert set(results["rank_test_score"][failed]) == {4}
-    assert set(results["state"][failed]) == {"dropped"}
-    assert set(results["n_resources"][failed]) == {0}
+    found = [set(results[name][failed]) for name in ("rank_test_score", "state", "n_resources")]
+    assert found == [{4}, {"dropped"}, {0}]
     assert search.best_params_ == {"error": "", "quality": 0.6}
 
 
 def test_one_that_fails_later_keeps_its_score_and_is_not_chosen() -> None:
     space = [{"error": ["large"], "quality": [0.9]}, {"error": [""], "quality": [0.4, 0.5]}]
-    search = Search(Recorder(), space, scoring=quality, error_score=np.nan, n_candidates=3)
+    search = recorded(space, error_score=np.nan, n_candidates=3)
     with pytest.warns(FitFailedWarning, match="1 of 3 candidates were dropped"):
         search.fit(X, Y)
     failed = [params["quality"] for params in search.cv_results_["params"]].index(0.9)
@@ -493,32 +475,38 @@ def test_one_that_fails_later_keeps_its_score_and_is_not_chosen() -> None:
 
 
 def test_errors_are_raised_where_asked_for() -> None:
-    search = Search(Recorder(error="fit"), {"quality": uniform()}, scoring=quality)
     with pytest.raises(RuntimeError, match="told to fail"):
-        search.fit(X, Y)
+        recorded(error="fit").fit(X, Y)
 
 
-def test_a_number_counts_for_a_fit_that_fails() -> None:
-    search = Search(Recorder(), {"error": ["", "fit"]}, scoring=quality, error_score=-1.0)
+def two_scores(model: Any, X: Any, y: Any) -> dict[str, float]:
+    return {"other": 1.0, "quality": model.quality}
+
+
+@pytest.mark.parametrize(
+    ("settings", "scores"),
+    [
+        ({"scoring": quality}, {"score": 0.5}),
+        ({"scoring": two_scores, "refit": "quality"}, {"quality": 0.5, "other": 1.0}),
+    ],
+    ids=["one score", "several scores of a function"],
+)
+def test_a_number_counts_for_a_fit_that_fails(
+    settings: dict[str, Any], scores: dict[str, float]
+) -> None:
+    search = recorded({"error": ["", "fit"]}, error_score=-1.0, n_candidates=2, **settings)
     with pytest.warns(FitFailedWarning, match="3 fits failed, whose score is `error_score=-1.0`"):
-        search.set_params(n_candidates=2).fit(X, Y)
-    scores = {
-        p["error"]: s
-        for p, s in zip(
-            search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
-        )
-    }
-    assert scores == {"": 0.5, "fit": -1.0}
+        found = search.fit(X, Y).cv_results_
+    for name, score in scores.items():
+        by_error = zip(found["params"], found[f"mean_test_{name}"], strict=True)
+        assert {p["error"]: s for p, s in by_error} == {"": score, "fit": -1.0}
 
 
 @pytest.mark.parametrize("ends", [{"n_candidates": 3}, {"n_candidates": None, "timeout": 600}])
 def test_where_all_fail_it_says_so_at_once(ends: dict[str, Any]) -> None:
-    search = Search(Recorder(error="fit"), {"quality": uniform()}, scoring=quality)
-    search.set_params(error_score=np.nan, **ends)
     said = r"(?s)All the \d+ candidates failed.*above is the first error.*told to fail"
     with pytest.raises(ValueError, match=said) as raised:
-        search.fit(X, Y)
-    assert raised.value.__cause__ is not None
+        recorded(error="fit", error_score=np.nan, **ends).fit(X, Y)
     first, *rest = str(raised.value.__cause__).splitlines()
     assert first.endswith("told to fail")
     assert "Traceback (most recent call last):" in rest
@@ -534,19 +522,21 @@ def test_where_all_scores_fail_it_says_where_the_error_is() -> None:
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", {"neg_log_loss": "neg_log_loss"}])
 def test_a_class_that_is_not_scored_is_refused_in_the_users_words(scoring: Any) -> None:
-    search = Search(GaussianNB(), {}, scoring=scoring, cv=[(range(100, 300), range(100))])
-    with pytest.raises(
-        ValueError, match=r"`scoring='neg_log_loss'` scores prob.* class 2, with 1 "
-    ):
-        search.set_params(refit="neg_log_loss").fit(X, np.r_[Y[:-1], 2])
+    settings = {"scoring": scoring, "refit": "neg_log_loss"}
+    search = Search(GaussianNB(), {}, cv=[(range(100, 300), range(100))], **settings)
+    said = r"`scoring='neg_log_loss'` scores prob.* class 2, with 1 "
+    with pytest.raises(ValueError, match=said):
+        search.fit(X, np.r_[Y[:-1], 2])
 
 
-@pytest.mark.parametrize(("refit", "error_score"), [(True, 0.0), (False, np.nan)])
-def test_where_all_fail_on_all_rows_it_says_so(refit: bool, error_score: float) -> None:
+@pytest.mark.parametrize(
+    ("error", "error_score", "refit"), [("fit", 0.0, True), ("large", np.nan, False)]
+)
+def test_where_all_fail_on_all_rows_it_says_so(
+    error: str, error_score: float, refit: bool
+) -> None:
     """Also if each has a score on fewer rows, and if a number counts for what fails."""
-    error = "large" if np.isnan(error_score) else "fit"
-    search = Search(Recorder(error=error), {"quality": uniform()}, scoring=quality, refit=refit)
-    search.set_params(error_score=error_score, n_candidates=2)
+    search = recorded(error=error, error_score=error_score, refit=refit, n_candidates=2)
     with pytest.raises(ValueError, match=r"(?s)All the 2 candidates failed.*`min_resources`"):
         search.fit(X, Y)
 
@@ -560,9 +550,9 @@ def test_however_many_fail_what_does_not_is_chosen(n_folds: int, n_failing: int)
     def space(trial: optuna.Trial) -> dict[str, Any]:
         return {"error": trial.suggest_categorical("error", errors)[:3]}
 
+    ends = {"n_candidates": len(errors), "sampler": GridSampler({"error": errors}, seed=0)}
     cv = GroupShuffleSplit(n_folds, random_state=0)
-    search = Search(Recorder(), space, scoring=quality, cv=cv, error_score=np.nan)
-    search.set_params(n_candidates=len(errors), sampler=GridSampler({"error": errors}, seed=0))
+    search = recorded(space, cv=cv, error_score=np.nan, **ends)
     with pytest.warns(FitFailedWarning, match=f"{n_failing} of {len(errors)} candidates"):
         search.fit(X, Y, groups=np.arange(len(X)))
     assert search.best_params_ == {"error": ""}
@@ -570,29 +560,11 @@ def test_however_many_fail_what_does_not_is_chosen(n_folds: int, n_failing: int)
 
 def test_a_failure_is_said_to_be_at_the_size_that_was_fitted() -> None:
     log = Log()
-    search = Search(Recorder(error="large", log=log), {"quality": uniform()}, scoring=quality)
-    search.set_params(error_score=np.nan, n_candidates=1)
+    search = recorded(error="large", log=log, error_score=np.nan, n_candidates=1)
     with pytest.raises(ValueError, match="All the 1 candidates failed") as raised:
         search.fit(X, Y)
-    failed_at = {len(X) for X, *_ in log.calls if len(X) > 100}
-    assert len(failed_at) == 1
-    assert f"failed 2 times at {failed_at.pop()} examples" in str(raised.value)
-
-
-def test_a_function_of_several_scores_counts_a_number_for_each_where_a_fit_fails() -> None:
-    def scores(model: Any, X: Any, y: Any) -> dict[str, float]:
-        return {"other": 1.0, "quality": model.quality}
-
-    search = Search(Recorder(), {"error": ["", "fit"]}, scoring=scores, refit="quality")
-    with pytest.warns(FitFailedWarning, match="3 fits failed"):
-        search.set_params(n_candidates=2, error_score=0.0).fit(X, Y)
-    found = search.cv_results_
-    for name, score in (("quality", 0.5), ("other", 1.0)):
-        by_error = zip(found["params"], found[f"mean_test_{name}"], strict=True)
-        assert {p["error"]: s for p, s in by_error} == {"": score, "fit": 0.0}
-
-
-C = {"C": loguniform(0.01, 10)}
+    (failed_at,) = {len(X) for X, *_ in log.calls if len(X) > 100}
+    assert f"failed 2 times at {failed_at} examples" in str(raised.value)
 
 
 def by_accuracy(estimator: Any, X: Any, y: Any) -> float:
@@ -615,6 +587,13 @@ def f_of(beta: float) -> Any:
     return make_scorer(partial(fbeta_score, beta=beta))
 
 
+def stored(estimator: Any, space: Any, **settings: Any) -> DataAllocationSearchCV:
+    """Return a search of two candidates in a storage of its own."""
+    storage = optuna.storages.InMemoryStorage()
+    where = {"storage": storage, "study_name": "s", "n_candidates": 2}
+    return Search(estimator, space, **where).set_params(**settings)
+
+
 def space_of(**space: Any) -> dict[str, Any]:
     return {"param_distributions": space}
 
@@ -626,103 +605,71 @@ def scored_by(scorer: Any) -> dict[str, Any]:
 LIGHT, HEAVY, HEAVIER = {0: 1, 1: 2}, {0: 1, 1: 5}, {0: 1, 1: 9}
 WEIGHTS = space_of(class_weight=[None, LIGHT, HEAVY])
 BOTH = {"scoring": ["recall", "precision"], "refit": "recall"}
+SPACE, SEEDS = "param_distributions", "cv and random_state"
 
-Refused = tuple[str, dict[str, Any], Any]
-"""A name of what differs, the settings that do, and the labels."""
+OTHERS: list[tuple[dict[str, Any], str, dict[str, Any], Any]] = [
+    ({}, SPACE, space_of(C=loguniform(0.01, 5)), Y),
+    ({}, SPACE, {SPACE: [C, {"tol": [1e-3]}]}, Y),
+    ({}, "scoring", {"scoring": "neg_log_loss"}, Y),
+    ({}, "scoring", {"scoring": ["accuracy"], "refit": "accuracy"}, Y),
+    ({}, SEEDS, {"cv": 4}, Y),
+    ({}, SEEDS, {"random_state": 1}, Y),
+    ({}, "estimator", {"estimator": SVC()}, Y),
+    ({}, "estimator", {"estimator": LogisticRegression(max_iter=50)}, Y),
+    ({}, "estimator", {"estimator": LogisticRegression(class_weight={0: 1, 1: 50})}, Y),
+    ({}, "return_train_score", {"return_train_score": True}, Y),
+    ({}, "data", {}, Y[::-1]),
+    ({}, "data", {}, Y.astype(str)),
+    (WEIGHTS, SPACE, space_of(class_weight=[None, LIGHT, HEAVIER]), Y),
+    (WEIGHTS, SPACE, space_of(class_weight=[None, HEAVY, LIGHT]), Y),
+    (space_of(C=expon()), SPACE, space_of(C=expon(scale=0.001)), Y),
+    ({SPACE: small}, SPACE, {SPACE: large}, Y),
+    (scored_by("accuracy"), "scoring", scored_by("recall"), Y),
+    (scored_by(f_of(1)), "scoring", scored_by(f_of(2)), Y),
+    ({"scoring": f_of(1)}, "scoring", {"scoring": f_of(2)}, Y),
+    ({"scoring": by_accuracy}, "scoring", {"scoring": by_its_loss}, Y),
+    (BOTH, r"score searched by \(`refit`\)", BOTH | {"refit": "precision"}, Y),
+]
+"""Settings of a search, the name of what differs later, the settings that do, and the labels."""
 
 
-@pytest.mark.parametrize(
-    ("before", "others"),
-    [
-        (
-            {},
-            [
-                ("param_distributions", space_of(C=loguniform(0.01, 5)), Y),
-                ("param_distributions", {"param_distributions": [C, {"tol": [1e-3]}]}, Y),
-                ("scoring", {"scoring": "neg_log_loss"}, Y),
-                ("scoring", {"scoring": ["accuracy"], "refit": "accuracy"}, Y),
-                ("cv and random_state", {"cv": 4}, Y),
-                ("cv and random_state", {"random_state": 1}, Y),
-                ("estimator", {"estimator": SVC()}, Y),
-                ("estimator", {"estimator": LogisticRegression(max_iter=50)}, Y),
-                ("estimator", {"estimator": LogisticRegression(class_weight={0: 1, 1: 50})}, Y),
-                ("return_train_score", {"return_train_score": True}, Y),
-                ("data", {}, Y[::-1]),
-                ("data", {}, Y.astype(str)),
-            ],
-        ),
-        (
-            WEIGHTS,
-            [
-                ("param_distributions", space_of(class_weight=[None, LIGHT, HEAVIER]), Y),
-                ("param_distributions", space_of(class_weight=[None, HEAVY, LIGHT]), Y),
-            ],
-        ),
-        (space_of(C=expon()), [("param_distributions", space_of(C=expon(scale=0.001)), Y)]),
-        (
-            {"param_distributions": small},
-            [("param_distributions", {"param_distributions": large}, Y)],
-        ),
-        (scored_by("accuracy"), [("scoring", scored_by("recall"), Y)]),
-        (scored_by(f_of(1)), [("scoring", scored_by(f_of(2)), Y)]),
-        ({"scoring": f_of(1)}, [("scoring", {"scoring": f_of(2)}, Y)]),
-        ({"scoring": by_accuracy}, [("scoring", {"scoring": by_its_loss}, Y)]),
-        (BOTH, [(r"score searched by \(`refit`\)", BOTH | {"refit": "precision"}, Y)]),
-    ],
-)
+@pytest.mark.parametrize(("before", "name", "after", "y"), OTHERS)
 def test_a_stored_search_goes_on_with_what_it_was_begun_with_only(
-    before: dict[str, Any], others: list[Refused]
+    before: dict[str, Any], name: str, after: dict[str, Any], y: Any
 ) -> None:
-    storage = optuna.storages.InMemoryStorage()
-    search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
-    search.set_params(**before).fit(X, Y)
+    search = stored(LogisticRegression(), C, **before).fit(X, Y)
     n_trials = len(search.study_.trials)
-    for name, after, y in others:
-        with pytest.raises(ValueError, match=f"must go on with the {name} it was started with"):
-            clone(search).set_params(**after).fit(X, y)
-        assert len(optuna.load_study(study_name="s", storage=storage).trials) == n_trials
-    again = clone(search).set_params(n_candidates=3)
-    assert again.fit(X, Y).n_candidates_ == 3
+    with pytest.raises(ValueError, match=f"must go on with the {name} it was started with"):
+        clone(search).set_params(**after).fit(X, y)
+    assert len(search.study_.trials) == n_trials
+    assert clone(search).set_params(n_candidates=3).fit(X, Y).n_candidates_ == 3
 
 
 @pytest.mark.parametrize(
-    ("before", "others"),
+    ("before", "after"),
     [
-        (
-            {},
-            [
-                {"estimator__C": 5},  # which is searched
-                {"estimator__verbose": 1},
-                {"refit": False},
-            ],
-        ),
-        ({"scoring": f_of(2)}, [{"scoring": f_of(2)}]),
+        ({}, {"estimator__C": 5}),  # which is searched
+        ({}, {"estimator__verbose": 1}),
+        ({}, {"refit": False}),
+        ({"scoring": f_of(2)}, {"scoring": f_of(2)}),
+        (BOTH | {"refit": False}, {"refit": "recall"}),  # the first
         (
             BOTH | {"refit": False},
-            [
-                {"refit": "recall"},  # the first
-                {"scoring": {"precision": "precision", "recall": "recall"}, "refit": "recall"},
-            ],
+            {"scoring": {"precision": "precision", "recall": "recall"}, "refit": "recall"},
         ),
-        (space_of(C=expon()), [space_of(C=expon(scale=1))]),
+        (space_of(C=expon()), space_of(C=expon(scale=1))),
     ],
 )
 def test_a_stored_search_goes_on_with_what_comes_to_the_same(
-    before: dict[str, Any], others: list[dict[str, Any]]
+    before: dict[str, Any], after: dict[str, Any]
 ) -> None:
-    storage = optuna.storages.InMemoryStorage()
-    search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
-    search.set_params(**before).fit(X, Y)
-    for n_candidates, after in enumerate(others, start=3):
-        again = clone(search).set_params(**after, n_candidates=n_candidates).fit(X, Y)
-        assert again.n_candidates_ == n_candidates
+    search = stored(LogisticRegression(), C, **before).fit(X, Y)
+    assert clone(search).set_params(**after, n_candidates=3).fit(X, Y).n_candidates_ == 3
 
 
 def test_of_long_settings_the_refusal_shows_what_differs() -> None:
     choices = [{0: 1, 1: weight} for weight in range(1, 101)]
-    storage = optuna.storages.InMemoryStorage()
-    search = Search(LogisticRegression(), {"class_weight": choices}, n_candidates=2)
-    search.set_params(storage=storage, study_name="s").fit(X, Y)
+    search = stored(LogisticRegression(), {"class_weight": choices}).fit(X, Y)
     other = [*choices[:98], {0: 1, 1: 1234}, {0: 1, 1: 5678}]
     with pytest.raises(ValueError, match="must go on with the param_distributions") as raised:
         clone(search).set_params(param_distributions={"class_weight": other}).fit(X, Y)
@@ -795,17 +742,14 @@ def test_a_candidate_that_the_space_rejects_is_dropped() -> None:
             raise optuna.TrialPruned("too deep")
         return {"max_depth": depth, "min_samples_leaf": trial.suggest_int("leaf", 1, 9)}
 
-    storage = optuna.storages.InMemoryStorage()
-    search = Search(DecisionTreeClassifier(random_state=0), space, n_candidates=8)
-    search.set_params(storage=storage, study_name="s")
+    search = stored(DecisionTreeClassifier(random_state=0), space, n_candidates=8)
     with pytest.warns(FitFailedWarning, match=r"(?s)of 8 candidates were dropped"):
         search.fit(X, Y)
     results = search.cv_results_
-    depths = [params["depth"] for params in results["params"] if "depth" in params]
-    assert len(depths) >= 1
-    assert min(depths) > 4
-    is_rejected = np.array(["depth" in params for params in results["params"]])
-    assert all(params.keys() == {"depth"} for params in results["params"] if "depth" in params)
+    rejected = [params for params in results["params"] if "depth" in params]
+    assert min(params["depth"] for params in rejected) > 4
+    assert all(params.keys() == {"depth"} for params in rejected)
+    is_rejected = np.array([params in rejected for params in results["params"]])
     assert set(results["state"][is_rejected]) == {"dropped"}
     assert set(results["n_resources"][is_rejected]) == {0}
     assert "dropped" not in set(results["state"][~is_rejected])
@@ -858,8 +802,7 @@ def test_what_another_worker_trains_at_the_end_of_a_search_does_no_harm(
     size, begun, n_calls = 200, [], 0  # of all rows
 
     def begin(study: optuna.Study) -> None:
-        learners = learning_curves(study)
-        curve = next(curve for curve in learners if curve.state == "suspended")
+        curve = next(curve for curve in learning_curves(study) if curve.state == "suspended")
         run = Run(curve.learner, size, inherited=curve.size, full_size=200)
         begun.append(log.stand_in(study, copy.copy(study.trials[curve.learner]), run)._trial_id)
 
@@ -881,31 +824,30 @@ def test_what_another_worker_trains_at_the_end_of_a_search_does_no_harm(
 
     monkeypatch.setattr(measurements, "learning_curves", curves_of)
     monkeypatch.setattr(measurements, "allocations", probes_of)
-    search = Search(DecisionTreeClassifier(random_state=0), TREES, n_candidates=15).fit(X, Y)
+    search = by_trees(n_candidates=15).fit(X, Y)
     assert n_calls == len(begun) == 1
     results = search.cv_results_
-    for row, curve in enumerate(learning_curves(search.study_)):
+    curves = learning_curves(search.study_)
+    assert [*results["learner"]] == [curve.learner for curve in curves]
+    for row, curve in enumerate(curves):
         scores = {seen.size: seen.score for seen in curve.observations}
-        assert results["learner"][row] == curve.learner
         expected = scores[results["n_resources"][row]]
         assert results["mean_test_score"][row] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("goals", [["minimize"], ["maximize", "maximize"]])
 def test_a_study_that_does_not_maximize_one_score_is_refused(goals: list[str]) -> None:
-    storage = optuna.storages.InMemoryStorage()
-    optuna.create_study(study_name="s", storage=storage, directions=goals)
-    search = Search(LogisticRegression(), C, storage=storage, study_name="s")
+    search = stored(LogisticRegression(), C)
+    optuna.create_study(study_name="s", storage=search.storage, directions=goals)
     with pytest.raises(ValueError, match="maximizes one score, but study 's' is to ") as raised:
         search.fit(X, Y)
     assert str(goals) in str(raised.value)
 
 
 def test_a_study_with_results_of_something_else_is_refused() -> None:
-    storage = optuna.storages.InMemoryStorage()
-    study = optuna.create_study(study_name="s", storage=storage, direction="maximize")
+    search = stored(LogisticRegression(), C)
+    study = optuna.create_study(study_name="s", storage=search.storage, direction="maximize")
     study.enqueue_trial({"C": 2.0})
-    search = Search(LogisticRegression(), C, storage=storage, study_name="s", n_candidates=2)
     begun = clone(search).fit(X, Y)  # which deep copies the storage
     assert {"C": 2.0} in begun.cv_results_["params"]
     study.optimize(lambda trial: trial.suggest_float("C", 0.01, 10), n_trials=1)
@@ -932,8 +874,7 @@ def test_searches_in_threads_leave_the_logs_as_they_were() -> None:
         Search(Slow(), {"quality": [0.5, 0.6]}, scoring=quality, n_candidates=2).fit(X, Y)
 
     with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(search, pause) for pause in (0.0, 0.2)]:
-            done.result()
+        [*pool.map(search, (0.0, 0.2))]
     assert [logger.level for logger in loggers] == before
 
 
@@ -950,16 +891,14 @@ def test_searches_of_all_kinds_leave_the_logs_as_they_were() -> None:
 
 
 def test_what_an_interrupted_search_has_found_is_there() -> None:
-    n_fits = 0
+    fits = count(1)
 
     def interrupted(estimator: Recorder, X: Any, y: Any) -> float:
-        nonlocal n_fits
-        n_fits += 1
-        if n_fits == 7:
+        if next(fits) == 7:
             raise KeyboardInterrupt
         return quality(estimator, X, y)
 
-    search = Search(Recorder(), {"quality": uniform()}, scoring=interrupted, timeout=600)
+    search = recorded(scoring=interrupted, timeout=600)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, Y)
     assert learning_curves(search.study_)
@@ -969,20 +908,17 @@ def test_what_an_interrupted_search_has_found_is_there() -> None:
 
 @pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
 def test_scores_that_are_no_numbers_drop_a_candidate() -> None:
-    space = {"error": ["", "predict"]}
-    search = Search(Recorder(), space, n_candidates=2, error_score=np.nan)
+    search = Search(Recorder(), {"error": ["", "predict"]}, n_candidates=2, error_score=np.nan)
     with (
         pytest.warns(FitFailedWarning, match="1 of 2 candidates were dropped"),
         pytest.warns(UserWarning, match="test scores are non-finite"),
     ):
-        search.fit(X, Y)
-    assert search.best_params_ == {"error": ""}
+        assert search.fit(X, Y).best_params_ == {"error": ""}
 
 
 def test_unknown_parameters_are_an_error_at_once() -> None:
-    search = Search(Ridge(), {"alfa": uniform()}, error_score=np.nan)
     with pytest.raises(ValueError, match="Invalid parameter 'alfa' for estimator Ridge"):
-        search.fit(X, Y)
+        Search(Ridge(), {"alfa": uniform()}, error_score=np.nan).fit(X, Y)
 
 
 # --- What is passed to fit ---
@@ -991,8 +927,7 @@ def test_unknown_parameters_are_an_error_at_once() -> None:
 def test_arguments_of_fit_are_cut_to_the_rows() -> None:
     log = Log()
     rows = np.arange(len(X), dtype=float)
-    search = Search(Recorder(log=log), {"quality": uniform()}, scoring=quality)
-    search.fit(rows[:, None], Y, sample_weight=rows, flag="as it is")
+    recorded(log=log).fit(rows[:, None], Y, sample_weight=rows, flag="as it is")
     for table, _, arguments in log.calls:
         np.testing.assert_array_equal(table[:, 0], arguments["sample_weight"])
         assert arguments["flag"] == "as it is"
@@ -1001,8 +936,7 @@ def test_arguments_of_fit_are_cut_to_the_rows() -> None:
 
 def test_rows_that_weigh_nothing_count_for_nothing() -> None:
     weight = (np.arange(len(X)) % 3 > 0).astype(float)
-    search = Search(LogisticRegression(), {"C": loguniform(0.01, 10)}, n_candidates=2)
-    search.fit(X, Y, sample_weight=weight)
+    search = Search(LogisticRegression(), C, n_candidates=2).fit(X, Y, sample_weight=weight)
     model = LogisticRegression(C=search.best_params_["C"]).fit(X[weight > 0], Y[weight > 0])
     np.testing.assert_allclose(search.best_estimator_.coef_, model.coef_, rtol=1e-3)
 
@@ -1013,11 +947,9 @@ def test_rows_that_weigh_nothing_count_for_nothing() -> None:
 def test_groups_stay_together(cv: Any) -> None:
     groups = np.arange(len(X)) % 5
     log = Log()
-    search = Search(Recorder(log=log), {"quality": uniform()}, scoring=quality, cv=cv, refit=False)
-    search.fit(groups[:, None], Y, groups=groups)
+    search = recorded(log=log, cv=cv, refit=False).fit(groups[:, None], Y, groups=groups)
     assert search.n_splits_ == cv.get_n_splits(groups=groups)
-    trained = [set(table[:, 0]) for table, _, _ in log.calls]
-    assert all(len(some) < 5 for some in trained)
+    assert all(len({*table[:, 0]}) < 5 for table, _, _ in log.calls)
     with pytest.raises(ValueError, match="The 'groups' parameter should not be None"):
         search.fit(groups[:, None], Y)
 
@@ -1035,12 +967,11 @@ def test_metadata_is_routed(n_jobs: int | None) -> None:
     with config_context(enable_metadata_routing=True):
         model = Recorder(log=log).set_fit_request(sample_weight="inner")
         scorer = make_scorer(weighed).set_score_request(sample_weight="outer")
-        search = Search(model, {"quality": uniform()}, cv=GroupKFold(3), scoring=scorer)
-        search.set_params(n_jobs=n_jobs, n_candidates=3)
+        settings = {"cv": GroupKFold(3), "scoring": scorer, "n_jobs": n_jobs, "n_candidates": 3}
+        search = Search(model, QUALITY, **settings)
         search.fit(X, Y, inner=weight, outer=1 - weight, groups=groups)
-        assert search.score(X, Y, outer=weight) == accuracy_score(
-            Y, search.predict(X), sample_weight=weight
-        )
+        expected = accuracy_score(Y, search.predict(X), sample_weight=weight)
+        assert search.score(X, Y, outer=weight) == expected
         with pytest.raises(TypeError, match="unexpected argument"):
             search.fit(X, Y, other=weight)
     assert all(len(arguments["sample_weight"]) == len(table) for table, _, arguments in log.calls)
@@ -1052,21 +983,17 @@ def test_metadata_is_routed(n_jobs: int | None) -> None:
 
 
 def test_steps_of_a_pipeline_are_searched_and_exchanged() -> None:
-    pipeline = Pipeline([("scale", StandardScaler()), ("model", SVC())])
+    scales = ["passthrough", StandardScaler()]
     space = [
-        {
-            "scale": ["passthrough", StandardScaler()],
-            "model": [SVC()],
-            "model__C": loguniform(0.1, 10),
-        },
+        {"scale": scales, "model": [SVC()], "model__C": loguniform(0.1, 10)},
         {"model": [DecisionTreeClassifier(random_state=0)], "model__max_depth": randint(1, 9)},
     ]
+    pipeline = Pipeline([("scale", StandardScaler()), ("model", SVC())])
     search = Search(pipeline, space, n_candidates=10).fit(X, Y)
-    kinds = {type(params["model"]) for params in search.cv_results_["params"]}
-    assert kinds == {SVC, DecisionTreeClassifier}
-    masked = search.cv_results_["param_model__C"]
-    is_svc = [isinstance(params["model"], SVC) for params in search.cv_results_["params"]]
-    np.testing.assert_array_equal(masked.mask, ~np.array(is_svc))
+    kinds = [type(params["model"]) for params in search.cv_results_["params"]]
+    assert {*kinds} == {SVC, DecisionTreeClassifier}
+    is_svc = [kind is SVC for kind in kinds]
+    np.testing.assert_array_equal(search.cv_results_["param_model__C"].mask, ~np.array(is_svc))
     assert type(search.best_estimator_["model"]) is type(search.best_params_["model"])
     assert search.best_estimator_["model"] is not search.best_params_["model"]
 
@@ -1100,23 +1027,21 @@ def test_text_and_missing_values_are_left_to_the_estimator() -> None:
     assert [*search.feature_names_in_] == ["kind", "height"]
 
 
-def test_lists_and_sparse_tables_are_searched_alike() -> None:
-    search = Search(LogisticRegression(), {"C": loguniform(0.01, 10)}, n_candidates=3)
-    dense = clone(search).fit(X, Y)
-    for table in (X.tolist(), csr_array(X)):
-        other = clone(search).fit(table, Y.tolist())
-        np.testing.assert_allclose(
-            other.cv_results_["mean_test_score"], dense.cv_results_["mean_test_score"], atol=0.02
-        )
+def mean_scores(search: DataAllocationSearchCV) -> Any:
+    return search.cv_results_["mean_test_score"]
+
+
+@pytest.mark.parametrize("form", [np.ndarray.tolist, csr_array])
+def test_lists_and_sparse_tables_are_searched_alike(form: Any) -> None:
+    search = Search(LogisticRegression(), C, n_candidates=3)
+    dense, other = clone(search).fit(X, Y), clone(search).fit(form(X), Y.tolist())
+    np.testing.assert_allclose(mean_scores(other), mean_scores(dense), atol=0.02)
 
 
 def test_kernels_computed_before_are_cut_on_both_sides() -> None:
-    search = Search(SVC(kernel="linear"), {"C": loguniform(0.01, 1)}, n_candidates=4)
-    direct = clone(search).fit(X, Y)
-    computed = clone(search).set_params(estimator=SVC(kernel="precomputed")).fit(X @ X.T, Y)
-    np.testing.assert_allclose(
-        computed.cv_results_["mean_test_score"], direct.cv_results_["mean_test_score"]
-    )
+    direct = Search(SVC(kernel="linear"), {"C": loguniform(0.01, 1)}, n_candidates=4).fit(X, Y)
+    computed = clone(direct).set_params(estimator=SVC(kernel="precomputed")).fit(X @ X.T, Y)
+    np.testing.assert_allclose(mean_scores(computed), mean_scores(direct))
 
 
 def test_amounts_and_several_outputs() -> None:
@@ -1147,7 +1072,8 @@ def test_methods_are_those_of_the_estimator() -> None:
     assert [name for name in names if hasattr(svc, name)] == ["predict", "decision_function"]
     with pytest.raises(NotFittedError, match="not fitted yet"):
         svc.predict(X)
-    scaler = Search(FunctionTransformer(), {}, **ONE, scoring=lambda model, X, y=None: 1.0).fit(X)
+    settings = {"n_candidates": 1, "scoring": lambda model, X, y=None: 1.0}
+    scaler = Search(FunctionTransformer(), {}, **settings).fit(X)
     np.testing.assert_array_equal(scaler.transform(X), X)
     np.testing.assert_array_equal(scaler.inverse_transform(X), X)
 
@@ -1233,30 +1159,26 @@ def test_callbacks_see_the_tasks_of_scikit_learns_own_search() -> None:
 
         def teardown(self, estimator: Any, context: Any) -> None: ...
 
+    space = {"var_smoothing": [1e-9, 1e-3]}
     ours, theirs = Listener(), Listener()
-    weight = {"sample_weight": np.ones(len(Y))}
-    search = Search(GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, **ONE | {"n_candidates": 2})
-    search.set_callbacks(ours).fit(X, Y, **weight)
-    other = RandomizedSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, n_iter=2, cv=2)
-    other.set_callbacks(theirs).fit(X, Y, **weight)
+    search = Search(GaussianNB(), space, n_candidates=2).set_callbacks(ours)
+    other = RandomizedSearchCV(GaussianNB(), space, n_iter=2, cv=2).set_callbacks(theirs)
+    for each in (search, other):
+        each.fit(X, Y, sample_weight=np.ones(len(Y)))
     assert {*ours.begun} == {*ours.ended} == {*theirs.begun}
     assert ours.weighted == theirs.weighted
     n_trainings = sum(len(curve.observations) for curve in learning_curves(search.study_))
-    counts = {name: ours.begun.count(name) for name in {*ours.begun}}
-    assert counts.pop("candidate-split-evaluation") == n_trainings * search.n_splits_
-    assert counts == {"fit": 1, "search": 1, "refit-with-best-params": 1}
-    assert sorted(ours.begun) == sorted(ours.ended)
+    once = ["fit", "search", "refit-with-best-params"]
+    trainings = ["candidate-split-evaluation"] * (n_trainings * search.n_splits_)
+    assert sorted(ours.begun) == sorted(ours.ended) == sorted(once + trainings)
 
 
 def test_n_iter_is_the_number_of_candidates() -> None:
     """As `RandomizedSearchCV` calls it, so one can stand in for the other."""
-    space = {"var_smoothing": loguniform(1e-9, 1)}
-    options = {"cv": 2, "cost": "examples", "random_state": 0}
-    by_iter = Search(GaussianNB(), space, n_iter=7, n_candidates=None, **options).fit(X, Y)
-    by_name = Search(GaussianNB(), space, n_candidates=7, **options).fit(X, Y)
+    by_iter = by_bayes(n_iter=7, n_candidates=None).fit(X, Y)
     assert by_iter.n_candidates_ == 7
-    assert by_iter.best_params_ == by_name.best_params_
+    assert by_iter.best_params_ == by_bayes(n_candidates=7).fit(X, Y).best_params_
     with pytest.raises(ValueError, match=r"`n_candidates` and `n_iter` are the same number"):
-        Search(GaussianNB(), space, n_iter=7, n_candidates=7, **options).fit(X, Y)
+        by_bayes(n_iter=7, n_candidates=7).fit(X, Y)
     with pytest.raises(ValueError, match=r"The 'n_iter' parameter"):
-        Search(GaussianNB(), space, n_iter=0, n_candidates=None, **options).fit(X, Y)
+        by_bayes(n_iter=0, n_candidates=None).fit(X, Y)

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -95,14 +96,34 @@ def scores_of(row: int, size: int) -> tuple[float, float]:
     return seen.score, seen.training_score
 
 
-def plainly(trial: optuna.Trial) -> float:
-    """Report a row of `RIVALS` as an objective that knows Optuna alone, and starts over."""
+def plainly(trial: optuna.Trial, *, goes_on: bool = False) -> float:
+    """Report a row of `RIVALS` as an objective that knows Optuna alone.
+
+    It starts over, as most do, unless it `goes_on` after the sizes that its learner has.
+    """
     row = trial.suggest_int("row", 0, len(RIVALS) - 1)
+    stored = trial.study._storage.get_trial(trial._trial_id)
     for size in SIZES:
+        if goes_on and size in stored.intermediate_values:
+            continue
         trial.report(scores_of(row, size)[0], size)
         if trial.should_prune():
             raise optuna.TrialPruned
     return scores_of(row, SIZES[-1])[0]
+
+
+def reporting(steps: Iterable[int], *, asks: bool = True) -> Objective:
+    """Return an objective that knows Optuna alone, and reports its x at each of some steps."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for step in steps:
+            trial.report(x, step)
+            if asks and trial.should_prune():
+                raise optuna.TrialPruned
+        return x
+
+    return objective
 
 
 def one_number(trial: optuna.Trial) -> float:
@@ -152,12 +173,15 @@ def stop_at(*counts: int) -> Callable[[optuna.Study, FrozenTrial], None]:
     return enough
 
 
-def told(study: optuna.Study, trial: optuna.Trial, objective: Objective) -> None:
+def told(
+    study: optuna.Study, trial: optuna.Trial, objective: Objective, *, by_number: bool = False
+) -> None:
     """Run an objective on a trial that was asked for, and tell how it ended."""
+    who = trial.number if by_number else trial
     try:
-        study.tell(trial, objective(trial))
+        study.tell(who, objective(trial))
     except optuna.TrialPruned:
-        study.tell(trial, state=TrialState.PRUNED)
+        study.tell(who, state=TrialState.PRUNED)
 
 
 class FailedFitError(Exception):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -45,12 +47,15 @@ from optuna_daub.core import replay
 from optuna_daub.learners import sequential_score
 from optuna_daub.study import worker as workers
 from optuna_daub.study.abc_pruner import HALF_WIDTHS
+from optuna_daub.study.abc_pruner import SCHEDULERS
 from optuna_daub.study.worker import looking
 from tests.core.policies.test_approximate_best import noisy_learners
 from tests.strategies import FOUR
 from tests.strategies import FOUR_SHAPES
 from tests.strategies import FOUR_SIZES
+from tests.study.table_study import Formula
 from tests.study.table_study import InOrder
+from tests.study.table_study import Objective
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
 from tests.study.table_study import assert_nothing_twice
@@ -59,11 +64,9 @@ from tests.study.table_study import final
 from tests.study.table_study import is_over
 from tests.study.table_study import pair
 from tests.study.table_study import probes
+from tests.study.table_study import reporting
 from tests.study.table_study import runs
 
-
-SCHEDULERS = ["gradient_ci", "ucb", "round_robin"]
-INTERVALS = [*HALF_WIDTHS]
 
 Event = tuple[str, int, Any]
 
@@ -169,7 +172,7 @@ GRID = (1000, 2000, 4000, 8000, 12_000)
 SMALL: dict[str, Any] = {"max_resource": GRID[-1], "n_validation": 10_000}
 
 
-@pytest.mark.parametrize("interval", INTERVALS)
+@pytest.mark.parametrize("interval", HALF_WIDTHS)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 @settings(max_examples=10)
 @given(
@@ -194,17 +197,13 @@ def assert_sound(study: optuna.Study) -> None:
     """Assert what holds of every finished study: nothing twice, who is dropped stays dropped."""
     assert_nothing_twice(study)
     assert not [t for t in study.trials if t.state in (TrialState.RUNNING, TrialState.WAITING)]
-    curves = {curve.learner: curve for curve in learning_curves(study)}
     for trial, run in runs(study):
-        assert run.learner is not None
         if trial.state == TrialState.COMPLETE:
             assert trial.last_step == study.pruner.policy.sizes[-1]
         last = max(t.number for t, other in runs(study) if other.learner == run.learner)
-        said = trial.user_attrs["daub:reason"]
-        assert trial.number == last or not said.startswith(("dropped", "trained on all")), (
-            "was resumed"
-        )
-    assert sum(curve.state == "best" for curve in curves.values()) == 1
+        is_over = trial.user_attrs["daub:reason"].startswith(("dropped", "trained on all"))
+        assert trial.number == last or not is_over, "was resumed"
+    assert [curve.state for curve in learning_curves(study)].count("best") == 1
 
 
 # ---- Two ways to end ---------------------------------------------------------------------------
@@ -240,28 +239,29 @@ def test_exploration_ends_without_training_on_all_the_data(explored: optuna.Stud
     )
 
 
-def undecided_to_the_end() -> list[LearningCurve]:
-    """Two learners: 0 is dropped only when fully trained, 1 is the answer at 8,000 examples."""
-    seconds = 0.001
-    table = {
-        0: [(0.68, 0.76), (0.69, 0.77), (0.70, 0.75), (0.709, 0.745), (0.706, 0.742)],
-        1: [(0.66, 0.84), (0.70, 0.81), (0.71, 0.79), (0.719, 0.776), (0.73, 0.776)],
-    }
+def of_scores(
+    *rows: list[tuple[float, float]], seconds: Formula = lambda row, n: n / 1000
+) -> list[LearningCurve]:
+    """Return learners with these scores at each size, each with its training score."""
     return [
         LearningCurve(
             row,
             tuple(
-                Observation(size, score, fitted, min(2 * size, 10_000), seconds * 4**row)
-                for size, (score, fitted) in zip(GRID, scores, strict=True)
+                Observation(n, score, fitted, min(2 * n, 10_000), seconds(row, n))
+                for n, (score, fitted) in zip(GRID, scores, strict=True)
             ),
         )
-        for row, scores in table.items()
+        for row, scores in enumerate(rows)
     ]
 
 
 def test_the_answer_of_an_exploration_is_the_one_identified() -> None:
     """Also if a learner that was dropped later had been trained on all the data."""
-    known = undecided_to_the_end()
+    known = of_scores(  # 1 is the answer at 8,000 examples, 0 is dropped only on all the data
+        [(0.68, 0.76), (0.69, 0.77), (0.70, 0.75), (0.709, 0.745), (0.706, 0.742)],
+        [(0.66, 0.84), (0.70, 0.81), (0.71, 0.79), (0.719, 0.776), (0.73, 0.776)],
+        seconds=lambda row, n: 0.001 * 4**row,
+    )
     study = abc_study(2, **SMALL, delta=0.01, refit=False)
     study.optimize(TableObjective(known))
     assert [t.params["row"] for t in study.trials if t.state == TrialState.COMPLETE] == [0]
@@ -292,12 +292,8 @@ def test_the_answer_of_an_unfinished_study_is_the_best_guess() -> None:
             break
         if n_trials < len(FOUR):
             continue  # learners are still to come
-        seen = Pool(
-            Curves(
-                LearningCurve(curve.learner, curve.observations)
-                for curve in learning_curves(study)
-            )
-        )
+        curves = learning_curves(study)
+        seen = Pool(Curves(LearningCurve(curve.learner, curve.observations) for curve in curves))
         guess = study.pruner.policy.best_guess(seen)
         assert guess is not None
         assert best.learner == guess.learner
@@ -340,12 +336,7 @@ def test_as_soon_as_there_is_a_score_there_is_an_answer() -> None:
 
 def level(*scores: float) -> list[LearningCurve]:
     """Return learners of one score at all sizes, on training rows as well."""
-    return [
-        LearningCurve(
-            i, tuple(Observation(n, score, score, min(2 * n, 10_000), n / 1000) for n in GRID)
-        )
-        for i, score in enumerate(scores)
-    ]
+    return of_scores(*([(score, score)] * len(GRID) for score in scores))
 
 
 @pytest.mark.parametrize("is_loaded_again", [True, False])
@@ -483,6 +474,8 @@ def test_a_smaller_sample_that_gave_a_better_score_is_named() -> None:
 # ---- Samples of the held-out set ---------------------------------------------------------------
 
 N_TRAIN, N_VALID = 14_000, 6_000
+ROWS = np.arange(N_TRAIN + N_VALID)[:, None]
+CLASSES, AMOUNTS = ROWS[:, 0] % 2, ROWS[:, 0] / 3
 
 
 class Threshold(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -513,8 +506,7 @@ def table_objective(
     def build(trial: optuna.Trial) -> Threshold:
         return Threshold(skills[trial.suggest_int("row", 0, 2)])
 
-    X = np.arange(N_TRAIN + N_VALID)[:, None]
-    return TrainingSizeObjective(build, X, X[:, 0] % 2, **options)
+    return TrainingSizeObjective(build, ROWS, CLASSES, **options)
 
 
 def objective_study(objective: TrainingSizeObjective, **rule: Any) -> optuna.Study:
@@ -642,19 +634,9 @@ def plain(trial: optuna.Trial) -> float:
     return 0.8
 
 
-def plainest(trial: optuna.Trial) -> float:
-    for size in FOUR_SIZES:
-        trial.report(0.8, size)
-        if trial.should_prune():
-            raise optuna.TrialPruned
-    return 0.8
-
-
-@pytest.mark.parametrize("objective", [plain, plainest])
+@pytest.mark.parametrize("objective", [plain, reporting(FOUR_SIZES)])
 @pytest.mark.parametrize("n_learners", [1, 4])
-def test_a_plain_report_lacks_the_training_score(
-    objective: Callable[[optuna.Trial], float], n_learners: int
-) -> None:
+def test_a_plain_report_lacks_the_training_score(objective: Objective, n_learners: int) -> None:
     study = abc_study(n_learners)
     complaint = (
         "needs the training score of every training, .* at 1,000 .* Report it as `training_s"
@@ -697,39 +679,6 @@ def test_objectives_of_another_kind_are_refused_before_anything_is_trained(
     assert not Threshold.diary
 
 
-@pytest.mark.parametrize("scoring", ["f1", "roc_auc"])
-def test_a_score_that_is_no_mean_is_warned_of_once(scoring: str) -> None:
-    X = np.random.default_rng(0).normal(size=(6000, 1))
-    objective = TrainingSizeObjective(
-        lambda trial: DummyClassifier(strategy="uniform", random_state=0),
-        X,
-        X[:, 0] > 0,
-        scoring=scoring,
-    )
-    assert f"`scoring` is {scoring!r}" in warning_of(objective, epsilon=0.2)
-
-
-def warning_of(objective: TrainingSizeObjective, **rule: Any) -> str:
-    """Return the one warning of a study with this objective; the next study has none."""
-    with pytest.warns(UserWarning, match="mean over examples") as caught:
-        searched(objective, **rule)
-    searched(objective, **rule)  # a warning would be an error
-    (only,) = caught
-    return str(only.message)
-
-
-@pytest.mark.parametrize("scoring", ["accuracy", None, "f1"])
-def test_a_score_with_weights_is_warned_of_once(scoring: str | None) -> None:
-    """A weighted mean of n values varies more than a mean of n values."""
-    weights = np.where(np.arange(N_TRAIN + N_VALID) % 100 == 0, 1000.0, 1.0)
-    objective = table_objective(scoring=scoring, sample_weight=weights, weighted_score=True)
-    said = warning_of(objective)
-    assert f"`scoring` is {scoring!r} with `weighted_score=True`: " in said
-    assert said.endswith(
-        "the promise of epsilon and delta does not hold. Leave out `weighted_score`."
-    )
-
-
 class Untagged:
     """A classifier with its own accuracy that does not inherit from scikit-learn."""
 
@@ -750,20 +699,54 @@ class Unmixed(BaseEstimator, Untagged):  # type: ignore[misc]
         return {}
 
 
-@pytest.mark.parametrize("kind", [Untagged, Unmixed])
-def test_the_own_score_of_an_estimator_of_classes_needs_no_warning(kind: Any) -> None:
-    X = np.arange(N_TRAIN + N_VALID)[:, None]
-    objective = TrainingSizeObjective(lambda trial: kind(), X, X[:, 0] % 2, scoring=None)
-    searched(objective, epsilon=0.2)  # a warning would be an error
-    amounts = TrainingSizeObjective(lambda trial: kind(), X, X[:, 0] / 3, scoring=None)
-    with pytest.warns(UserWarning, match="mean over examples"):
-        searched(amounts, epsilon=0.2)
+def of_kind(kind: Any, targets: Any, **options: Any) -> TrainingSizeObjective:
+    return TrainingSizeObjective(lambda trial: kind(), ROWS, targets, **options)
 
 
-def test_weights_that_are_not_scored_with_need_no_warning() -> None:
-    weights = np.where(np.arange(N_TRAIN + N_VALID) % 100 == 0, 1000.0, 1.0)
-    objective = table_objective(sample_weight=weights)
-    assert best_learner(searched(objective)) is not None
+def at_random() -> DummyClassifier:
+    return DummyClassifier(strategy="uniform", random_state=0)
+
+
+WEIGHTS = np.where(ROWS[:, 0] % 100 == 0, 1000.0, 1.0)
+WEIGHTED: dict[str, Any] = {"sample_weight": WEIGHTS, "weighted_score": True}
+NO_PROMISE = "the promise of epsilon and delta does not hold. Leave out `weighted_score`."
+
+# A weighted mean of n values varies more than a mean of n values.
+SCORES: dict[str, tuple[Callable[[], TrainingSizeObjective], str]] = {
+    **{
+        name: (partial(of_kind, at_random, CLASSES, scoring=name), f"`scoring` is {name!r}")
+        for name in ("f1", "roc_auc")
+    },
+    **{
+        f"{name} with weights": (
+            partial(table_objective, scoring=name, **WEIGHTED),
+            rf"`scoring` is {name!r} with `weighted_score=True`: (.|\n)*{NO_PROMISE}$",
+        )
+        for name in ("accuracy", None, "f1")
+    },
+    "weights that are not scored with": (partial(table_objective, sample_weight=WEIGHTS), ""),
+    **{
+        f"own score of {kind.__name__}, {what}": (
+            partial(of_kind, kind, targets, scoring=None),
+            complaint,
+        )
+        for kind in (Untagged, Unmixed)
+        for what, targets, complaint in (("classes", CLASSES, ""), ("amounts", AMOUNTS, "mean"))
+    },
+}
+
+
+@pytest.mark.parametrize(("new", "complaint"), SCORES.values(), ids=SCORES)
+def test_a_score_that_is_no_mean_over_examples_is_warned_of_once(
+    new: Callable[[], TrainingSizeObjective], complaint: str
+) -> None:
+    objective = new()
+    if complaint:
+        with pytest.warns(UserWarning, match="mean over examples") as caught:
+            searched(objective, epsilon=0.2)
+        (only,) = caught
+        assert re.search(complaint, str(only.message))
+    assert best_learner(searched(objective, epsilon=0.2)) is not None  # an error if it warned
 
 
 def test_other_rules_take_a_score_of_a_sample() -> None:

@@ -107,16 +107,13 @@ class Recording(BaseSampler):
     after_trial = recorded("after_trial")
 
 
-def flat(trial: optuna.Trial) -> float:
-    x = trial.suggest_float("x", 0, 1)
+def flat(trial: optuna.Trial, step: float | None = None) -> float:
+    x = trial.suggest_float("x", 0, 1, step=step)
     y = trial.suggest_int("y", 0, 6)
     return trained(trial, 0.4 + x / 4 + y / 30)
 
 
-def flat_grid(trial: optuna.Trial) -> float:
-    x = trial.suggest_float("x", 0, 1, step=0.05)
-    y = trial.suggest_int("y", 0, 6)
-    return trained(trial, 0.4 + x / 4 + y / 30)
+flat_grid = partial(flat, step=0.05)
 
 
 def conditional_grid(trial: optuna.Trial) -> float:
@@ -130,22 +127,39 @@ ON_GRID: dict[Objective, Objective] = {flat: flat_grid, conditional: conditional
 """The same spaces for BruteForceSampler, which takes no continuous ones."""
 
 
+def learners_of(study: optuna.Study) -> list[int]:
+    return sorted({run.learner for _, run in runs(study) if run.learner is not None})
+
+
+def proposed(study: optuna.Study) -> list[dict[str, Any]]:
+    """Return the parameters of each learner."""
+    trials = study.trials
+    return [trials[learner].params for learner in learners_of(study)]
+
+
+def n_points(study: optuna.Study) -> int:
+    """Return how many points the learners are."""
+    return len({str(sorted(point.items())) for point in proposed(study)})
+
+
 def assert_ended(study: optuna.Study, n_learners: int) -> None:
-    learners = {*learners_of(study)}
-    assert len(learners) == n_learners
+    assert len(proposed(study)) == n_learners
     best = final(study)
     assert best.size == SIZES[-1]
     assert study.best_trial.last_step == SIZES[-1]
     assert len(idle(study)) - len(repeats(study)) <= 1
 
 
-@pytest.mark.parametrize("objective", [flat, conditional])
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize(
+    ("name", "objective"),
+    [
+        *((name, conditional) for name in SAMPLERS),
+        *((name, flat) for name in SAMPLERS if name != "partial fixed"),  # which fixes the kind
+    ],
+)
 def test_each_proposes_exactly_n_learners_and_sees_one_row_for_each(
     name: str, objective: Objective
 ) -> None:
-    if name == "partial fixed" and objective is flat:
-        pytest.skip("the fixed parameter is not in this space")
     recording = Recording(SAMPLERS[name]())
     study = table_study(N_LEARNERS, base=recording)
     study.optimize(ON_GRID[objective] if name == "brute force" else objective)
@@ -162,12 +176,9 @@ def test_each_proposes_exactly_n_learners_and_sees_one_row_for_each(
         assert {row.state for row in rows[:-1]} <= {TrialState.COMPLETE}
         assert all(row.value is not None for row in rows[:-1])
     if name == "brute force":
-        trials = study.trials
-        proposed = [tuple(trials[learner].params.items()) for learner in learners]
-        assert len(set(proposed)) == N_LEARNERS
+        assert n_points(study) == N_LEARNERS
     if name == "partial fixed":
-        trials = study.trials
-        assert {trials[learner].params["kind"] for learner in learners} == {"tree"}
+        assert {point["kind"] for point in proposed(study)} == {"tree"}
 
 
 @pytest.mark.parametrize(
@@ -185,14 +196,24 @@ def test_each_proposes_in_an_open_pool_too(name: str, objective: Objective) -> N
     assert study.best_trial.last_step == SIZES[-1]
     learners = {*learners_of(study)}
     assert {number for number, _ in recording.views} == learners | repeats(study).keys()
-    trials = study.trials
-    assert len({str(trials[i].params) for i in learners}) == len(learners) > MIN_LEARNERS
+    assert n_points(study) == len(learners) > MIN_LEARNERS
     for number, rows in recording.views:
         assert [row.number for row in rows[:-1]] == [i for i in sorted(learners) if i < number]
         assert rows[-1].number == number
         states = [row.state for row in rows]
         assert {*states[:-1]} <= {TrialState.COMPLETE, TrialState.RUNNING}
         assert states.count(TrialState.COMPLETE) >= min(len(rows) - 1, MIN_LEARNERS)
+
+
+def distance(point: dict[str, float]) -> float:
+    """Return how far a point is from the top of the hill."""
+    return abs(point["x"] - 0.8) + abs(point["y"] - 0.2)
+
+
+def hill(trial: optuna.Trial) -> tuple[float, float]:
+    """Return the height of a learner on a hill, and its x; the top is at 0.8 and 0.2."""
+    x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+    return 0.9 - ((x - 0.8) ** 2 + (y - 0.2) ** 2) / 4, x
 
 
 @pytest.mark.parametrize(
@@ -215,10 +236,10 @@ def test_samplers_learn_from_learners_that_were_never_trained_on_all_the_data(
     sign = 1 if direction == "maximize" else -1
 
     def near(trial: optuna.Trial) -> float:
-        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        top, _ = hill(trial)
         score = 0.0
         for size in training_sizes(trial):
-            score = sign * (0.9 - ((x - 0.8) ** 2 + (y - 0.2) ** 2) / 4 - 1 / size)
+            score = sign * (top - 1 / size)
             report(trial, size, score, training_score=score)
         return score
 
@@ -226,10 +247,8 @@ def test_samplers_learn_from_learners_that_were_never_trained_on_all_the_data(
     study = table_study(n_learners, direction=direction, base=SAMPLERS[name]())
     study.optimize(near, n_trials=n_learners)
     assert not [trial for trial in study.trials if trial.state == TrialState.COMPLETE]
-    trials = study.trials
-    proposed = [trials[i].params for i in learners_of(study)]
-    distances = [abs(p["x"] - 0.8) + abs(p["y"] - 0.2) for p in proposed]
-    third = len(proposed) // 3
+    distances = [distance(point) for point in proposed(study)]
+    third = len(distances) // 3
     assert third > 30
     early, late = distances[:third], distances[-third:]
     assert sum(late) < 0.8 * sum(early), (early, late)  # as many at random: 1.0 +- 0.1
@@ -257,18 +276,28 @@ def test_the_row_of_a_learner_has_the_scores_of_all_its_runs() -> None:
 GRID = {"x": [0.0, 0.5, 1.0], "y": [0, 3, 6]}
 
 
-@pytest.mark.parametrize("n_learners", [5, 9, 30])
-@pytest.mark.parametrize("seed", [0])
+@pytest.mark.parametrize(
+    ("n_learners", "enqueued", "n_failed"),
+    [(5, [], 0), (9, [], 0), (30, [], 0), (30, [{"x": 0.5, "y": 3}], 0), (30, [], 1)],
+    ids=["a part", "all", "more than all", "a point is enqueued", "the first one fails"],
+)
 def test_a_grid_is_tried_once_each_and_its_end_is_not_the_studys(
-    n_learners: int, seed: int
+    n_learners: int, enqueued: list[dict[str, float]], n_failed: int
 ) -> None:
-    study = table_study(n_learners, base=GridSampler(GRID, seed=seed))
-    study.optimize(flat_grid)
-    assert_ended(study, min(n_learners, 9))
-    learners = {*learners_of(study)}
-    trials = study.trials
-    proposed = {tuple(trials[learner].params.items()) for learner in learners}
-    assert len(proposed) == min(n_learners, 9)
+    study = table_study(n_learners, base=GridSampler(GRID, seed=0))
+    for point in enqueued:
+        study.enqueue_trial(point)
+    failures = iter(range(n_failed))
+
+    def objective(trial: optuna.Trial) -> float:
+        if next(failures, None) is not None:
+            raise RuntimeError
+        return flat_grid(trial)
+
+    study.optimize(objective, catch=(RuntimeError,))
+    if not n_failed:
+        assert_ended(study, min(n_learners, 9))
+        assert n_points(study) == min(n_learners, 9)
     if n_learners >= 9:
         assert study.best_params == {"x": 1.0, "y": 6}
 
@@ -281,10 +310,7 @@ def test_a_grid_is_tried_once_each_over_restarts(n_trials: int) -> None:
         study = table_study(30, storage=study._storage, base=GridSampler(GRID, seed=0))
         if is_over(study):
             break
-    learners = {*learners_of(study)}
-    trials = study.trials
-    assert len({tuple(trials[learner].params.items()) for learner in learners}) == 9
-    assert len(learners) == 9
+    assert n_points(study) == len(learners_of(study)) == 9
     assert study.best_params == {"x": 1.0, "y": 6}
 
 
@@ -295,6 +321,7 @@ def test_no_point_of_a_grid_is_proposed_twice_though_some_stay_suspended() -> No
     assert len(learners_of(study)) == 63 > MIN_LEARNERS
     assert not repeats(study)
     assert len(study.trials) < 500
+    assert final(study).params == study.best_params == {"x": 1.0, "y": 6}
 
 
 @pytest.mark.slow
@@ -340,10 +367,9 @@ def test_a_parent_whose_learner_failed_since_is_the_worst(
     sign = 1 if direction == "maximize" else -1
 
     def failing(trial: optuna.Trial) -> float:
-        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-        found = 0.0
+        (top, x), found = hill(trial), 0.0
         for size in training_sizes(trial):
-            found = sign * (0.9 - ((x - 0.8) ** 2 + (y - 0.2) ** 2) / 4 - size**-0.5)
+            found = sign * (top - size**-0.5)
             if size > SIZES[1] and x > least:
                 if score is None:
                     raise RuntimeError
@@ -369,31 +395,6 @@ def test_a_parent_whose_learner_failed_since_is_the_worst(
     assert n_lost
 
 
-def test_a_grid_survives_a_failure() -> None:
-    calls: list[int] = []
-
-    def failing(trial: optuna.Trial) -> float:
-        calls.append(trial.number)
-        if len(calls) == 1:
-            raise RuntimeError
-        return flat_grid(trial)
-
-    study = table_study(30, base=GridSampler(GRID, seed=0))
-    study.optimize(failing, catch=(RuntimeError,))
-    assert study.best_params == {"x": 1.0, "y": 6}
-
-
-def test_a_point_of_the_grid_that_was_enqueued_is_not_proposed_for_ever() -> None:
-    study = table_study(30, base=GridSampler(GRID, seed=0))
-    study.enqueue_trial({"x": 0.5, "y": 3})
-    study.optimize(flat_grid)
-    learners = learners_of(study)
-    trials = study.trials
-    assert len(learners) == len({str(trials[i].params) for i in learners}) == 9
-    assert len(idle(study)) <= 2
-    assert study.best_params == {"x": 1.0, "y": 6}
-
-
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("base", [BruteForceSampler, partial(GridSampler, {"x": range(6)})])
 def test_a_sampler_of_a_list_ends_with_its_space(
@@ -406,33 +407,22 @@ def test_a_sampler_of_a_list_ends_with_its_space(
 
     study = table_study(30, base=base(seed=0))
     study.optimize(small, n_jobs=n_jobs)
-    trials = study.trials
-    proposed = [trials[learner].params["x"] for learner in learners_of(study)]
-    assert {*proposed} == {*range(6)}
-    assert len(proposed) <= 6 * n_jobs  # others may ask before the last proposals are known
+    found = [point["x"] for point in proposed(study)]
+    assert {*found} == {*range(6)}
+    assert len(found) <= 6 * n_jobs  # others may ask before the last proposals are known
     assert study.best_params == {"x": 5}
 
 
-@pytest.mark.parametrize("base", [GridSampler, BruteForceSampler])
-def test_more_learners_after_the_end_are_new_ones(base: type[BaseSampler]) -> None:
+@pytest.mark.parametrize("new", [partial(GridSampler, GRID), BruteForceSampler])
+def test_more_learners_after_the_end_are_new_ones(new: Callable[..., BaseSampler]) -> None:
     """An idle trial, which has no parameters, must not confuse the base sampler."""
-
-    def new() -> BaseSampler:
-        return GridSampler(GRID, seed=0) if base is GridSampler else BruteForceSampler(seed=0)
-
-    study = table_study(4, base=new())
+    study = table_study(4, base=new(seed=0))
     study.optimize(flat_grid)
     study.optimize(flat_grid)
     assert idle(study)
-    study = table_study(8, storage=study._storage, base=new())
+    study = table_study(8, storage=study._storage, base=new(seed=0))
     study.optimize(flat_grid)
-    trials = study.trials
-    proposed = {tuple(trials[learner].params.items()) for learner in learners_of(study)}
-    assert len(proposed) == 8
-
-
-def learners_of(study: optuna.Study) -> list[int]:
-    return sorted({run.learner for _, run in runs(study) if run.learner is not None})
+    assert n_points(study) == 8
 
 
 @pytest.mark.parametrize("name", ["random", "tpe", "tpe multivariate", "cma-es", "qmc"])
@@ -471,31 +461,30 @@ MANY = 48
 def distance_to_the_optimum(sampler: BaseSampler, *, is_open: bool) -> float:
     """Return how far late proposals are from it, of an open pool or on all the data alone."""
     noise = np.random.default_rng(0)
-    proposed: list[float] = []
+    distances: list[float] = []
     sizes = tuple(500 * 2**k for k in range(7))
 
     def trained(trial: optuna.Trial) -> float:
-        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-        top = 0.9 - ((x - 0.8) ** 2 + (y - 0.2) ** 2) / 4
+        top, _ = hill(trial)
         score = top - sizes[-1] ** -0.5
         run = records.read_run(trial.study._storage.get_trial(trial._trial_id))
         if run is None or run.learner == trial.number:
-            proposed.append(abs(x - 0.8) + abs(y - 0.2))
+            distances.append(distance(trial.params))
         for size in training_sizes(trial) if is_open else ():
             score = top - size**-0.5 + 0.2 * size**-0.5 * float(noise.normal())
             report(trial, size, score)
         return score
 
     def enough(study: optuna.Study, _: FrozenTrial) -> None:
-        if len(proposed) == MANY:
+        if len(distances) == MANY:
             study.stop()
 
     pair = DataAllocationSampler(sampler) if is_open else sampler
     pruner = DAUBPruner(sizes=sizes, cost="examples") if is_open else None
     study = optuna.create_study(direction="maximize", sampler=pair, pruner=pruner)
     study.optimize(trained, callbacks=[enough], n_trials=20 * MANY)
-    assert len(proposed) == MANY
-    return float(np.mean(proposed[MANY // 2 :]))
+    assert len(distances) == MANY
+    return float(np.mean(distances[MANY // 2 :]))
 
 
 @pytest.mark.slow
@@ -537,7 +526,7 @@ def test_a_small_space_with_fixed_values_is_searched_to_its_end(
     inner = PartialFixedSampler({"m": "a", "x": 1}, base(seed=0))
     study = open_study(PartialFixedSampler({"m": "b"}, inner))
     study.optimize(small, n_trials=60)
-    found = [trial.params for i, trial in enumerate(study.trials) if i in learners_of(study)]
+    found = proposed(study)
     assert sorted(point["y"] for point in found) == [*range(1, 13)]
     assert {point["m"] for point in found} == {"b"}
     assert {point.get("x", 1.0) for point in found} == {1.0}
@@ -549,7 +538,7 @@ def test_a_sampler_that_fixes_parameters_is_to_be_within() -> None:
     study = table_study()
     study.optimize(TableObjective(), n_trials=3)
     known = learning_curves(study)
-    study.sampler = optuna.samplers.PartialFixedSampler({"row": 2}, study.sampler)
+    study.sampler = PartialFixedSampler({"row": 2}, study.sampler)
     with pytest.raises(ValueError, match="must be the base sampler of DataAllocationSampler"):
         study.optimize(TableObjective())
     assert learning_curves(study) == known

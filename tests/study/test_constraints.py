@@ -32,6 +32,7 @@ from optuna_daub.visualization._search_history import search_history_record
 from tests.study.table_study import SIZES
 from tests.study.table_study import answer
 from tests.study.table_study import final
+from tests.study.table_study import open_study
 from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
@@ -170,7 +171,7 @@ def test_a_constraint_is_measured_after_each_run() -> None:
             report(trial, size, score)
         return score
 
-    study = pair(DAUBPruner(sizes=SIZES), tpe(by_attribute))
+    study = open_study(tpe(by_attribute))
     study.optimize(objective, n_trials=30)
     curves = learning_curves(study)
     resumed = [c for c in curves if len(c.observations) > 1 and c.size == SIZES[-1]]
@@ -219,7 +220,7 @@ def test_the_best_line_of_the_history_is_of_feasible_learners_and_others_keep_th
 
 
 def test_a_history_of_infeasible_learners_has_no_best() -> None:
-    study = pair(DAUBPruner(sizes=SIZES), tpe(by_attribute))
+    study = open_study(tpe(by_attribute))
     study.enqueue_trial({"x": 0.9})
     study.optimize(lambda trial: known_late(trial, lambda _: SIZES), n_trials=1)
     record = search_history_record(study, "examples")
@@ -253,7 +254,7 @@ class Early(SuccessiveHalving):
 
 
 def test_no_size_s_best_learner_is_infeasible() -> None:
-    study = pair(DAUBPruner(sizes=SIZES), tpe(by_attribute), n_learners=12)
+    study = open_study(tpe(by_attribute), n_learners=12)
     study.optimize(lambda trial: known_late(trial, lambda _: SIZES), n_trials=12)
     feasible = [c for c in learning_curves(study) if c.params["x"] <= LIMIT]
     assert 3 <= len(feasible) < 12

@@ -49,6 +49,8 @@ from tests.study.table_study import assert_sound
 from tests.study.table_study import final
 from tests.study.table_study import in_new_process
 from tests.study.table_study import open_study
+from tests.study.table_study import probes
+from tests.study.table_study import report_row
 from tests.study.table_study import scores_of
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
@@ -274,6 +276,13 @@ def stalled(place: tuple[object, ...], storage: BaseStorage, **options: Any) -> 
     return stall, worker, raised
 
 
+def come_back(stall: Stall, worker: threading.Thread, raised: list[BaseException]) -> None:
+    """Let a stalled worker go on to its end, which raises nothing."""
+    stall.goes_on.set()
+    worker.join(60)
+    assert raised == []
+
+
 def let_hearts_beat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a storage in memory pass for one with heartbeats."""
     monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
@@ -306,17 +315,11 @@ def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
     assert study.best_trial.params["row"] == WINNER
     trials = study.trials
     assert all(trial.state.is_finished() for trial in trials)
-    lost = {
-        trial.number
-        for trial in trials
-        if (records.GIVEN_UP in trial.system_attrs) or trial.state == TrialState.FAIL
-    }
+    failed = [trial for trial in trials if trial.state == TrialState.FAIL]
+    lost = {trial.number for trial in (*given_up(study), *failed)}
     assert len(lost) == n_lost
-    made = [
-        (trials[probe.trial].params["row"], probe.observation.size)
-        for probe in allocations(study)
-        if probe.trial not in lost
-    ]
+    theirs = [allocation.trial in lost for allocation in allocations(study)]
+    made = [probe for probe, is_lost in zip(probes(study), theirs, strict=True) if not is_lost]
     assert len(made) == len(set(made))
     assert {*made} <= {*MADE}
 
@@ -324,7 +327,7 @@ def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[object, ...]) -> None:
     storage = InMemoryStorage()
-    stall, worker, raised = stalled(place, storage)
+    late = stalled(place, storage)
     is_known = place == ("after", WINNER, SIZES[-1])  # its score is: nobody waits for its end
     # If it were waited for, it would be given up after ten seconds, however slow this machine is.
     study = table_study(storage=storage, stale_after=10 if is_known else 0.1)
@@ -334,9 +337,7 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
     study.optimize(TableObjective())
     lost = given_up(study)
     assert [trial.state for trial in lost] == [TrialState.RUNNING] * (not is_known)
-    stall.goes_on.set()
-    worker.join(60)
-    assert raised == []
+    come_back(*late)
     assert all(study.trials[trial.number].state == TrialState.PRUNED for trial in lost)
     assert_ended_well(study, n_lost=len(lost))
 
@@ -348,13 +349,11 @@ def test_a_worker_whose_trial_was_failed_comes_back_and_ends(
     """As Optuna does where a heartbeat stops; afterwards it raises whatever the worker tells."""
     let_hearts_beat(monkeypatch)
     storage = InMemoryStorage()
-    stall, worker, raised = stalled(place, storage)
+    late = stalled(place, storage)
     study = table_study(storage=storage)
     storage.set_trial_state_values(running(study)._trial_id, TrialState.FAIL)
     study.optimize(TableObjective())
-    stall.goes_on.set()
-    worker.join(60)
-    assert raised == []
+    come_back(*late)
     assert_ended_well(study, n_lost=1)
 
 
@@ -601,8 +600,7 @@ def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
     def stopped(as_it_is: Callable[..., Any], *given: Any, **options: Any) -> Any:
         answer = None if moment == "release_dead" else as_it_is(*given, **options)
         time.sleep(0.1)
-        row = trial.suggest_int("row", 0, 4)
-        report(trial, SIZES[0], scores_of(row, SIZES[0])[0], training_score=1.0)
+        report_row(trial, trial.suggest_int("row", 0, 4), SIZES[0])
         return as_it_is(*given, **options) if answer is None else answer
 
     where = (liveness, moment) if moment == "release_dead" else (Worker, "silence")
@@ -634,18 +632,28 @@ def test_a_full_size_result_that_comes_back_late_is_told_all_the_same() -> None:
     """Between its last report and its end nobody asks whether it is still its turn."""
     study = table_study(2, stale_after=0.01)
     slow = table_study(2, storage=study._storage, patience=AT_ONCE)
-    trial = slow.ask()
-    score = TableObjective([RIVALS[0]])(trial) if trial.number else 0.0
+    trial, score = slow.ask(), 0.0
     row = trial.suggest_int("row", 0, 4)
     for n in SIZES:
-        score = scores_of(row, n)[0]
-        report(trial, n, score, training_score=1.0)
+        score = report_row(trial, row, n)
     study.optimize(TableObjective())
     before = study.best_trial.params
     slow.tell(trial, score)
     for again in (study, table_study(2, storage=study._storage)):
         assert again.best_trial.params == before
         assert final(again).params == before
+
+
+def sizes_trained(trial: optuna.Trial, before: int = 10**9) -> list[int]:
+    """Train the only learner, whose scores are its sizes, and return those before a size."""
+    trial.suggest_int("row", 0, 0)
+    trained: list[int] = []
+    for n in training_sizes(trial):
+        if n >= before:
+            break
+        report(trial, n, float(n), training_score=1.0)
+        trained.append(n)
+    return trained
 
 
 @pytest.mark.parametrize("place", ["memory", "sqlite"])
@@ -658,14 +666,10 @@ def test_a_run_whose_learner_got_its_full_score_from_another_is_over(
     study = table_study(1, storage=storage, sizes=LADDER, patience=AT_ONCE)
     late, went_on = table_study(1, storage=storage or study._storage, sizes=LADDER), study
     first, reached = late.ask(), LADDER[-1 - n_before :]
-    row = first.suggest_int("row", 0, 0)
-    for n in training_sizes(first):
-        if n == reached[0]:
-            break
-        report(first, n, float(n), training_score=1.0)
+    sizes_trained(first, reached[0])
     log.write_given_up(went_on, went_on.trials[0])
     second, trained = went_on.ask(), list[int]()
-    assert second.suggest_int("row", 0, 0) == row
+    assert second.suggest_int("row", 0, 0) == 0
 
     def objective() -> float:
         for n in training_sizes(second):
@@ -701,21 +705,16 @@ def test_a_late_score_of_a_smaller_size_is_not_trained_again() -> None:
     first = late.ask()
     first.suggest_int("row", 0, 0)
     log.write_given_up(study, study.trials[0])
-    second, trained = study.ask(), []
+    second = study.ask()
     second.suggest_int("row", 0, 0)
     first.report(100.0, LADDER[0])
-    for n in training_sizes(second):
-        trained.append(n)
-        report(second, n, float(n), training_score=1.0)
-    assert trained == [*LADDER[1:]]
+    assert sizes_trained(second) == [*LADDER[1:]]
 
 
 def test_sizes_asked_for_once_more_after_the_last_one_are_none() -> None:
     study = table_study(1, sizes=LADDER)
     trial = study.ask()
-    trial.suggest_int("row", 0, 0)
-    for n in training_sizes(trial):
-        report(trial, n, float(n), training_score=1.0)
+    assert sizes_trained(trial) == [*LADDER]
     assert [*training_sizes(trial)] == []
 
 
@@ -781,10 +780,7 @@ def test_the_heart_beats_while_the_base_sampler_learns_from_a_run(tmp_path: Path
     class Learning(InOrder):
         def after_trial(self, study: optuna.Study, trial: FrozenTrial, *ended: Any) -> None:
             stopped = "UPDATE trial_heartbeats SET heartbeat = datetime('now', '-1 day')"
-            fresh = (
-                "SELECT count(*) FROM trial_heartbeats "
-                "WHERE heartbeat > datetime('now', '-1 hour')"
-            )
+            fresh = "SELECT sum(heartbeat > datetime('now', '-1 hour')) FROM trial_heartbeats"
             with storage.engine.begin() as connection:
                 connection.exec_driver_sql(stopped)
             deadline = time.monotonic() + 30

@@ -26,10 +26,8 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import Objective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import conditional
-from tests.study.table_study import final
 from tests.study.table_study import open_study
 from tests.study.table_study import pair
-from tests.study.table_study import repeats
 from tests.study.table_study import stop_at
 from tests.study.table_study import trained
 
@@ -47,6 +45,11 @@ def model_study(seed: int | None = 0, **options: Any) -> optuna.Study:
 def points(study: optuna.Study) -> list[str]:
     """Return the parameters of each learner as text."""
     return [str(sorted(curve.params.items())) for curve in learning_curves(study)]
+
+
+def assert_each_once(study: optuna.Study) -> None:
+    assert len(set(points(study))) == len(points(study))
+    assert_sound(study)
 
 
 def layers(trial: optuna.Trial) -> float:
@@ -92,8 +95,8 @@ def test_any_space_is_searched_and_no_point_twice(objective: Objective) -> None:
     study = model_study()
     study.optimize(objective, n_trials=18)
     assert len(study.trials) == 18
-    assert_sound(study)
-    assert len(set(points(study))) == len(points(study)) > 5
+    assert_each_once(study)
+    assert len(points(study)) > 5
     for trial in study.trials:
         for name, drawn in trial.distributions.items():
             if objective not in (widening, moving):  # where a learner keeps what it has
@@ -121,29 +124,6 @@ def alike(trial: optuna.Trial) -> float:
     return trained(trial, 0.4 + 0.1 * trial.suggest_int("i", 0, 1) + 0.2 * (choice is None))
 
 
-def branches(trial: optuna.Trial) -> float:
-    if trial.suggest_categorical("kind", ["tree", "line"]) == "tree":
-        return trained(trial, 0.5 + trial.suggest_int("depth", 1, 3) / 20)
-    return trained(trial, 0.5 + trial.suggest_float("penalty", 0, 1, step=0.5) / 20)
-
-
-SMALL = [(bits, 2), (alike, 8), (branches, 6)]
-
-
-@pytest.mark.parametrize("n_learners", [None, 20])
-@pytest.mark.parametrize(("objective", "count"), SMALL)
-def test_a_space_of_few_points_is_tried_once_each_and_ends_with_a_full_model(
-    objective: Objective, count: int, n_learners: int | None
-) -> None:
-    study = model_study(n_learners=n_learners)
-    study.optimize(objective, n_trials=60)
-    assert len(study.trials) < 60
-    assert len(set(points(study))) == len(points(study)) == count
-    assert_sound(study)
-    final(study)
-    assert len(repeats(study)) <= 10, "a point is proposed over and over"
-
-
 @pytest.mark.parametrize("n_learners", [None, 6])
 def test_what_is_enqueued_comes_first_and_is_one_learner(n_learners: int | None) -> None:
     study = model_study(n_learners=n_learners)
@@ -157,8 +137,7 @@ def test_what_is_enqueued_comes_first_and_is_one_learner(n_learners: int | None)
 
     study.optimize(objective, n_trials=20)
     assert [trial.params["x"] for trial in study.trials[:3]] == [0.25, 0.25, 0.75]
-    assert len(set(points(study))) == len(points(study))
-    assert_sound(study)
+    assert_each_once(study)
 
 
 def test_all_points_of_a_small_space_may_be_enqueued() -> None:
@@ -175,19 +154,21 @@ def test_all_points_of_a_small_space_may_be_enqueued() -> None:
 def test_threads_propose_different_points(objective: Objective) -> None:
     study = model_study()
     study.optimize(objective, n_trials=16, n_jobs=2)
-    assert len(set(points(study))) == len(points(study))
-    assert_sound(study)
+    assert_each_once(study)
 
 
 def made(study: optuna.Study) -> list[tuple[Any, ...]]:
     return [(t.params, t.state, t.intermediate_values) for t in study.trials]
 
 
-def test_the_same_seed_is_the_same_study_and_another_one_is_not() -> None:
-    studies = [model_study(seed) for seed in (3, 3, 4)]
-    for study in studies:
+@pytest.mark.parametrize(
+    ("seeds", "is_same"), [((3, 3), True), ((3, 4), False), ((None, None), False)]
+)
+def test_the_same_seed_is_the_same_study(seeds: tuple[int | None, ...], is_same: bool) -> None:
+    one, other = map(model_study, seeds)
+    for study in (one, other):
         study.optimize(conditional, n_trials=12)
-    assert made(studies[0]) == made(studies[1]) != made(studies[2])
+    assert (made(one) == made(other)) is is_same
 
 
 @pytest.mark.slow
@@ -213,13 +194,6 @@ def test_the_same_seed_is_the_same_study_in_another_process() -> None:
     assert "depth" in printed
 
 
-def test_without_a_seed_studies_differ() -> None:
-    studies = [model_study(None), model_study(None)]
-    for study in studies:
-        study.optimize(ranges, n_trials=4)
-    assert studies[0].trials[0].params != studies[1].trials[0].params
-
-
 def test_a_sampler_that_was_pickled_goes_on_as_if_it_was_not() -> None:
     whole, parts = model_study(5), model_study(5)
     for study in (whole, parts):
@@ -243,11 +217,10 @@ def test_a_seed_is_a_whole_number(seed: Any) -> None:
 
 
 def test_it_proposes_for_the_papers_rule_too() -> None:
-    pruner = DAUBPruner.paper(sizes=SIZES)
-    study = pair(pruner, seed=0, n_learners=8)
+    study = pair(DAUBPruner.paper(sizes=SIZES), seed=0, n_learners=8)
     study.optimize(conditional)
-    assert len(set(points(study))) == 8
-    assert_sound(study)
+    assert len(points(study)) == 8
+    assert_each_once(study)
 
 
 if testing is not None:

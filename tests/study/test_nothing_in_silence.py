@@ -9,6 +9,7 @@ import re
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from optuna_daub.study.records import Run
 from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
+from tests.study.table_study import Objective
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
 from tests.study.table_study import by_formula
@@ -42,6 +44,7 @@ from tests.study.table_study import final
 from tests.study.table_study import is_over
 from tests.study.table_study import one_number
 from tests.study.table_study import open_study
+from tests.study.table_study import reporting
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
@@ -49,6 +52,18 @@ from tests.study.table_study import trained
 
 def new_study(direction: str = "maximize", n_learners: int | None = None) -> optuna.Study:
     return open_study(RandomSampler(seed=0), direction=direction, n_learners=n_learners)
+
+
+def at_each_size(act: Callable[[optuna.Trial, int, float], None]) -> Objective:
+    """Return an objective that does this at each size, with the size and its parameter x."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for n in training_sizes(trial):
+            act(trial, n, x)
+        return x
+
+    return objective
 
 
 # An objective that never asks for a size
@@ -99,19 +114,16 @@ def test_steps_beside_the_sizes_are_refused_and_count_for_nothing(
 ) -> None:
     """Epochs reported beside the pair, and sizes for which the trial was not asked."""
 
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        for n in training_sizes(trial):
-            if is_first:
-                trial.report(5.0, step)
-            report(trial, n, x - 1 / n)
-            if not is_first:
-                trial.report(5.0, step)
-        return x
+    def both(trial: optuna.Trial, n: int, x: float) -> None:
+        if is_first:
+            trial.report(5.0, step)
+        report(trial, n, x - 1 / n)
+        if not is_first:
+            trial.report(5.0, step)
 
     study = new_study(n_learners=n_learners)
     with pytest.raises(ValueError, match=f"one of .* trial 0 reported step {step:,}"):
-        study.optimize(objective, n_trials=3, catch=(Exception,))
+        study.optimize(at_each_size(both), n_trials=3, catch=(Exception,))
     study.optimize(one_number, n_trials=8)
     seen = [o.score for curve in learning_curves(study) for o in curve.observations]
     assert seen
@@ -119,16 +131,14 @@ def test_steps_beside_the_sizes_are_refused_and_count_for_nothing(
 
 
 def test_steps_beside_the_sizes_are_refused_with_another_sampler_too() -> None:
-    def objective(trial: optuna.Trial) -> float:
-        for n in training_sizes(trial):
-            trial.report(5.0, 1)
-            report(trial, n, trial.suggest_float("x", 0, 1))
-        return 0.0
+    def both(trial: optuna.Trial, n: int, x: float) -> None:
+        trial.report(5.0, 1)
+        report(trial, n, x)
 
     study = new_study()
     study.sampler = RandomSampler(seed=0)
     with pytest.raises(ValueError, match="trial 0 reported step 1"):
-        study.optimize(objective, n_trials=1)
+        study.optimize(at_each_size(both), n_trials=1)
 
 
 # A thousand failures instead of one error
@@ -162,33 +172,30 @@ def test_an_objective_that_returns_nothing_ends_an_open_study(
     assert "none was trained: the objective returned None" in caplog.text
 
 
-@pytest.mark.parametrize("score", [math.nan, -math.inf])
-def test_scores_that_are_not_finite_end_no_open_study(score: float) -> None:
-    """They may be a penalty, or learners that diverge before one that does not."""
+def refuse(words: object) -> float:
+    raise ValueError(words)
 
-    def objective(trial: optuna.Trial) -> float:
-        trial.suggest_float("x", 0, 1)
-        return trained(trial, score if trial.number < 8 else 0.5)
 
+SKILLS: dict[str, Callable[[int, float], float]] = {
+    "a penalty": lambda number, x: -math.inf if number < 8 else 0.5,
+    "the first diverge": lambda number, x: math.nan if number < 8 else 0.5,
+    "errors that differ": lambda number, x: refuse(x),
+    "an error that comes later": lambda number, x: 0.5 if number == 0 else refuse(""),
+}
+"""Skill by trial and x: no one error of the first learners."""
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_other_failures_end_no_open_study_that_catches_them(name: str) -> None:
     study = new_study()
-    study.optimize(objective, n_trials=20)
-    assert len(study.trials) == 20
-    assert study.best_value > 0.4
-
-
-@pytest.mark.parametrize("is_trained", [True, False])
-def test_errors_that_differ_or_come_later_do_not_end_a_study_that_catches_them(
-    is_trained: bool,
-) -> None:
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        if is_trained and trial.number == 0:
-            return trained(trial, x)
-        raise ValueError("" if is_trained else f"no {x}")
-
-    study = new_study()
-    study.optimize(objective, n_trials=30, catch=(Exception,))
+    study.optimize(
+        lambda t: trained(t, SKILLS[name](t.number, t.suggest_float("x", 0, 1))),
+        n_trials=30,
+        catch=(Exception,) if "error" in name else (),
+    )
     assert len(study.trials) == 30
+    if "error" not in name:
+        assert study.best_value > 0.4
 
 
 # Two scores at one size
@@ -255,28 +262,33 @@ def test_a_second_report_at_a_size_is_refused_whichever_was_the_first(first: Any
 # The direction
 
 
+PAPER = DAUBPruner.paper(sizes=SIZES)
+
+
 @pytest.mark.parametrize(
-    ("direction", "is_rising", "is_said"),
-    [("minimize", True, True), ("minimize", False, False), ("maximize", True, False)],
+    ("direction", "is_rising", "n_learners", "rule", "is_said"),
+    [
+        ("minimize", True, 8, PAPER, True),
+        ("minimize", False, 8, PAPER, False),
+        ("maximize", True, 8, PAPER, False),
+        # The default rule trains most learners of a small pool once only: few scores are enough.
+        *(("minimize", True, n_learners, None, True) for n_learners in (None, 5, 8)),
+    ],
 )
 def test_scores_that_rise_in_a_study_that_minimizes_are_named_once(
-    direction: str, is_rising: bool, is_said: bool, caplog: pytest.LogCaptureFixture
+    direction: str,
+    is_rising: bool,
+    n_learners: int | None,
+    rule: AllocationPruner | None,
+    is_said: bool,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     sign = -1 if is_rising else 1
-    study = new_study(direction, n_learners=8)
-    study.pruner = DAUBPruner.paper(sizes=SIZES)
-    study.optimize(by_formula(lambda x, n: x + sign / n, 0.5, 0.9))
+    study = new_study(direction, n_learners)
+    study.pruner = rule or study.pruner
+    objective = by_formula(lambda x, n: x + sign / n, 0.5, 0.9)
+    study.optimize(objective, n_trials=None if rule else 20)
     assert caplog.text.count('create the study with `direction="maximize"`') == is_said
-
-
-@pytest.mark.parametrize("n_learners", [None, 5, 8])
-def test_few_scores_that_rise_in_a_study_that_minimizes_are_enough(
-    n_learners: int | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The default rule trains most learners of a small pool once only."""
-    study = new_study("minimize", n_learners)
-    study.optimize(lambda trial: trained(trial, trial.suggest_float("x", 0.5, 0.9)), n_trials=20)
-    assert caplog.text.count('create the study with `direction="maximize"`') == 1
 
 
 # One trial, two workers
@@ -456,73 +468,38 @@ def test_a_pruner_in_the_place_of_the_sampler_is_named() -> None:
         study.optimize(lambda trial: 0.0, n_trials=1)
 
 
-# A thousand failures instead of one error
+# Mistakes of all learners
 
 
-def epochs(trial: optuna.Trial, *, asks: bool = True) -> float:
-    x = trial.suggest_float("x", 0, 1)
-    for epoch in range(1, 5):
-        trial.report(x, epoch)
-        if asks and trial.should_prune():
-            raise optuna.TrialPruned
-    return x
+unreported = at_each_size(lambda trial, n, x: None)
+EPOCHS, NO_SIZE = range(1, 5), r"is the training size, one of .* reported step 1"
 
-
-def beyond_all(trial: optuna.Trial) -> float:
-    x = trial.suggest_float("x", 0, 1)
-    trial.report(x, 10 * SIZES[-1])
-    if trial.should_prune():
-        raise optuna.TrialPruned
-    return x
-
-
-def unreported(trial: optuna.Trial) -> float:
-    x = trial.suggest_float("x", 0, 1)
-    for _ in training_sizes(trial):
-        pass
-    return x
-
-
-def another_size(trial: optuna.Trial) -> float:
-    x = trial.suggest_float("x", 0, 1)
-    for n in training_sizes(trial):
-        report(trial, n + 1, x)
-    return x
-
-
-def no_score(trial: optuna.Trial) -> float:
-    x = trial.suggest_float("x", 0, 1)
-    for n in training_sizes(trial):
-        report(trial, n, [x, x])  # type: ignore[arg-type]
-    return x
-
-
-MISTAKES = {
-    epochs: r"is the training size, one of .* reported step 1",
-    beyond_all: r"is the training size, at most .* reported ",
-    unreported: "Every training size must be reported",
-    another_size: "`size` must be the one that was handed out",
-    no_score: "`score` must be a number",
+MISTAKES: dict[str, tuple[Objective, str]] = {
+    "epochs": (reporting(EPOCHS), NO_SIZE),
+    "epochs, and nobody asks the pruner": (reporting(EPOCHS, asks=False), NO_SIZE),
+    "beyond all": (reporting([10 * SIZES[-1]]), "is the training size, at most .* reported "),
+    "unreported": (unreported, "Every training size must be reported"),
+    "another size": (
+        at_each_size(lambda trial, n, x: report(trial, n + 1, x)),
+        "`size` must be the one that was handed out",
+    ),
+    "no score": (
+        at_each_size(lambda trial, n, x: report(trial, n, [x])),  # type: ignore[arg-type]
+        "`score` must be a number",
+    ),
 }
 
 
-@pytest.mark.parametrize("catch", [(), (Exception,)])
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
+@pytest.mark.parametrize("catch", [(), (Exception,)], ids=["raised", "caught"])
+@pytest.mark.parametrize("name", MISTAKES)
 def test_an_objective_that_no_trial_can_run_ends_the_study_at_once(
-    mistake: Any, catch: tuple[type[Exception], ...]
+    name: str, catch: tuple[type[Exception], ...]
 ) -> None:
-    study = new_study()
-    with pytest.raises(ValueError, match=MISTAKES[mistake]):
+    study, (mistake, complaint) = new_study(), MISTAKES[name]
+    with pytest.raises(ValueError, match=complaint):
         study.optimize(mistake, n_trials=20, catch=catch)
-    assert [trial.state for trial in study.trials] == [TrialState.FAIL]
-
-
-@pytest.mark.parametrize("catch", [(), (Exception,)])
-def test_epochs_are_refused_where_nobody_asks_the_pruner_too(
-    catch: tuple[type[Exception], ...],
-) -> None:
-    with pytest.raises(ValueError, match=MISTAKES[epochs]):
-        new_study().optimize(lambda trial: epochs(trial, asks=False), n_trials=3, catch=catch)
+    state = TrialState.COMPLETE if "nobody" in name else TrialState.FAIL
+    assert [trial.state for trial in study.trials] == [state]
 
 
 def test_a_mistake_of_one_learner_among_others_is_that_learners_failure() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from collections.abc import Iterable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import optuna
@@ -33,7 +33,6 @@ from tests.strategies import GRID
 from tests.strategies import known_curves
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
-from tests.study.table_study import Objective
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
@@ -42,6 +41,7 @@ from tests.study.table_study import pair
 from tests.study.table_study import plainly
 from tests.study.table_study import probes
 from tests.study.table_study import report_row
+from tests.study.table_study import reporting
 from tests.study.table_study import table_study
 
 
@@ -140,23 +140,10 @@ def test_should_prune_twice_answers_alike_and_writes_nothing() -> None:
 # Plain objectives: trial.report and should_prune, nothing of ours
 
 
-def plain(trial: optuna.Trial) -> float:
-    row = trial.suggest_int("row", 0, 9)
-    known = RIVALS[row].observations
-    done = trial.study._storage.get_trial(trial._trial_id).intermediate_values
-    for seen in known:
-        if seen.size in done:
-            continue
-        trial.report(seen.score, seen.size)
-        if trial.should_prune():
-            raise optuna.TrialPruned
-    return known[-1].score
-
-
 def test_the_pair_works_with_a_plain_objective() -> None:
     """The curves without training scores are what `use_training_score=False` sees."""
     study = table_study()
-    study.optimize(plain, n_trials=99)
+    study.optimize(partial(plainly, goes_on=True), n_trials=99)
     other = table_study(use_training_score=False)
     other.optimize(TableObjective())
     assert probes(study) == probes(other)
@@ -166,7 +153,6 @@ def test_the_pair_works_with_a_plain_objective() -> None:
 
 @pytest.mark.filterwarnings("ignore:The reported value is ignored:UserWarning")
 def test_the_pair_works_with_a_plain_objective_that_starts_over() -> None:
-    """Most plain objectives start over: a resumed run reports the inherited sizes again."""
     study = table_study()
     study.optimize(plainly, n_trials=99)
     assert study.best_trial.params["row"] == expected()[1]
@@ -180,20 +166,6 @@ def test_missing_training_scores_are_said_once(caplog: pytest.LogCaptureFixture)
     ]
     table_study().optimize(TableObjective(known))
     assert sum("No training score" in r.getMessage() for r in caplog.records) == 1
-
-
-def reporting(steps: Iterable[int]) -> Objective:
-    """Return a plain objective that reports its skill at each of some steps."""
-
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        for step in steps:
-            trial.report(x, step)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return x
-
-    return objective
 
 
 @pytest.mark.parametrize("steps", [(7, 8, 20, 30, 54), (20, 40, 60), (55, 56, 57)])

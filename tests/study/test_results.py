@@ -20,8 +20,6 @@ from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Pool
@@ -74,18 +72,16 @@ def test_the_best_trial_is_the_winner_trained_on_all_the_data(direction: str) ->
 
 
 def test_what_was_spent_is_the_sum_of_the_probes() -> None:
-    study = finished()
-    best = answer(study)
+    best, made = answer(finished()), allocations(finished())
     assert best.examples == sum(size for _, size in MADE)
-    assert best.seconds == pytest.approx(
-        sum(probe.observation.seconds or 0 for probe in allocations(study))
-    )
+    assert best.seconds == pytest.approx(sum(probe.observation.seconds or 0 for probe in made))
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_curves_are_the_known_ones_as_far_as_they_were_asked_for(direction: str) -> None:
     study = finished(direction)
     sign = 1 if direction == "maximize" else -1
+    newest = {run.learner: trial for trial, run in runs(study)}
     for curve in learning_curves(study):
         row = curve.params["row"]
         asked = [size for other, size in MADE if other == row]
@@ -93,6 +89,8 @@ def test_curves_are_the_known_ones_as_far_as_they_were_asked_for(direction: str)
         for seen in curve.observations:
             score, fitted = scores_of(row, seen.size)
             assert (seen.score, seen.training_score) == (sign * score, sign * fitted)
+        scores = {seen.size: seen.score for seen in curve.observations}
+        assert newest[curve.learner].intermediate_values == scores, "the newest run shows all"
         assert curve.reason
     states = {curve.params["row"]: curve.state for curve in learning_curves(study)}
     assert states[WINNER] == "best"
@@ -138,8 +136,7 @@ def test_among_equal_scores_an_unfinished_study_names_the_learner_of_its_best_tr
     is_tied = []
 
     def look(study: optuna.Study) -> None:
-        best, first = best_learner(study), study.best_trial
-        assert best is not None
+        best, first = answer(study), study.best_trial
         assert (best.params, best.score) == (first.params, first.value)
         assert winner_of(study) == (first.params, first.number)
         full = [curve for curve in learning_curves(study) if curve.size == best.size]
@@ -155,15 +152,13 @@ def test_a_run_that_ended_after_the_last_look_is_not_the_leader_s() -> None:
     seen: list[tuple[Worker, int]] = []
 
     def look(study: optuna.Study) -> None:
-        best, worker = best_learner(study), worker_of(study)
-        assert best is not None
-        seen.append((replace(worker, known=worker.known), best.learner))
+        worker = worker_of(study)
+        seen.append((replace(worker, known=worker.known), answer(study).learner))
 
     study = rounded(3, 9, look)
     for worker, leader in seen:
         assert _winner(study, worker, leader) == leader
-    first, best = seen[0], best_learner(study)
-    assert best is not None
+    first, best = seen[0], answer(study)
     assert best.learner != first[1]
     assert first[0].known.curves[best.learner].size < best.size
 
@@ -195,14 +190,7 @@ def test_bounds_shown_are_those_of_the_policy() -> None:
         assert curve.worst == (interval.lower if math.isfinite(interval.lower) else None)
 
 
-def test_each_run_shows_its_size_bound_and_reason() -> None:
-    for trial, _ in runs(finished()):
-        assert trial.user_attrs["daub:training_size"] == trial.last_step
-        assert math.isfinite(trial.user_attrs["daub:bound"])
-        assert trial.user_attrs["daub:reason"]
-
-
-def test_attributes_of_the_user_that_are_called_so_stay_as_they_are() -> None:
+def test_each_run_shows_its_size_bound_and_reason_beside_the_users_of_the_same_names() -> None:
     own = {"training_size": "mine", "bound": 7, "reason": [1, 2]}
 
     def objective(trial: optuna.Trial) -> float:
@@ -216,6 +204,8 @@ def test_attributes_of_the_user_that_are_called_so_stay_as_they_are() -> None:
     for trial, _ in runs(study):
         assert {name: trial.user_attrs[name] for name in own} == own
         assert trial.user_attrs["daub:training_size"] == trial.last_step
+        assert math.isfinite(trial.user_attrs["daub:bound"])
+        assert trial.user_attrs["daub:reason"]
 
 
 @pytest.mark.parametrize("is_stored", [False, True])
@@ -248,26 +238,11 @@ def test_a_resumed_run_reads_the_attributes_that_its_learner_has_set(
 def test_scores_of_learners_that_are_all_lost_are_not_said_to_be_missing(
     last_finite: int, said: str
 ) -> None:
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        for size in training_sizes(trial):
-            report(trial, size, x if size <= last_finite else math.nan)
-        return x
-
     study = pair(AllocationPruner(SuccessiveHalving(SIZES)), RandomSampler(seed=0), n_learners=4)
     assert no_scores(study) == "no score has been reported yet"
-    study.optimize(objective)
+    study.optimize(by_formula(lambda x, n: x if n <= last_finite else math.nan))
     assert [curve.state for curve in learning_curves(study)] == ["dropped"] * 4
     assert no_scores(study) == said
-
-
-def test_the_newest_run_of_a_learner_shows_its_whole_curve() -> None:
-    study = finished()
-    newest = {run.learner: trial for trial, run in runs(study)}
-    for curve in learning_curves(study):
-        assert newest[curve.learner].intermediate_values == {
-            seen.size: seen.score for seen in curve.observations
-        }
 
 
 def test_optunas_own_tables_and_pictures_work() -> None:

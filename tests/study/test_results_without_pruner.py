@@ -105,8 +105,8 @@ def test_every_rule_is_read_as_it_was_stored(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("interval", HALF_WIDTHS)
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_every_word_of_abc_is_stored(interval: Any, scheduler: Any) -> None:
-    pruner = ABCPruner(max_resource=8000, interval=interval, scheduler=scheduler)
-    assert _rebuilt(_described(pruner.policy)) == pruner.policy
+    policy = ABCPruner(max_resource=8000, interval=interval, scheduler=scheduler).policy
+    assert _rebuilt(_described(policy)) == policy
 
 
 @pytest.mark.parametrize("forecaster", FORECASTERS.values(), ids=FORECASTERS)
@@ -165,16 +165,14 @@ def test_a_rule_of_ones_own_is_asked_for_by_its_name() -> None:
         best_learner(loaded(study))
 
 
+NEW, NONE = "is of another version of optuna_daub", "is not one that is stored"
 OTHERS: list[tuple[object, str]] = [
-    ({"name": "New", "fields": {}}, "New, is of another version of optuna_daub"),
-    (
-        {"name": "DAUB", "fields": {"sizes": 5, "new": 1}},
-        "DAUB, is of another version of optuna_daub",
-    ),
-    ({"name": "DAUB", "fields": 5}, "DAUB, is of another version of optuna_daub"),
-    ({"name": "Joint", "fields": {}}, "Joint, is of another version of optuna_daub"),
-    (5, "5, is not one that is stored"),
-    ({}, "{}, is not one that is stored"),
+    ({"name": "New", "fields": {}}, f"New, {NEW}"),
+    ({"name": "DAUB", "fields": {"sizes": 5, "new": 1}}, f"DAUB, {NEW}"),
+    ({"name": "DAUB", "fields": 5}, f"DAUB, {NEW}"),
+    ({"name": "Joint", "fields": {}}, f"Joint, {NEW}"),
+    (5, f"5, {NONE}"),
+    ({}, f"{{}}, {NONE}"),
 ]
 
 

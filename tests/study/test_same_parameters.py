@@ -16,10 +16,8 @@ from optuna.samplers import NSGAIISampler
 from optuna.samplers import PartialFixedSampler
 from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
-from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
@@ -27,16 +25,22 @@ from optuna_daub import training_sizes
 from optuna_daub.study import claims
 from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
+from tests.study.table_study import MADE
 from tests.study.table_study import SIZES
+from tests.study.table_study import WINNER
+from tests.study.table_study import Objective
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_nothing_twice
-from tests.study.table_study import expected
+from tests.study.table_study import assert_sound
 from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import open_study
+from tests.study.table_study import probes
 from tests.study.table_study import repeats
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
+from tests.study.test_model_sampler import alike
+from tests.study.test_model_sampler import bits
 
 
 def six_points(trial: optuna.Trial) -> float:
@@ -71,11 +75,17 @@ def plain(trial: optuna.Trial) -> float:
     return score
 
 
-SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
+SAMPLERS: dict[str, Callable[[], BaseSampler | None]] = {
+    "default": lambda: None,
     "random": lambda: RandomSampler(seed=0),
     "tpe": lambda: TPESampler(seed=0, n_startup_trials=3),
     "nsga-ii": lambda: NSGAIISampler(seed=0, population_size=4),
 }
+
+
+def new_study(name: str, **options: Any) -> optuna.Study:
+    seed = 0 if name == "default" else None
+    return open_study(SAMPLERS[name](), seed=seed, **options)
 
 
 def assert_each_is_one(study: optuna.Study) -> None:
@@ -92,16 +102,23 @@ def assert_each_is_one(study: optuna.Study) -> None:
 
 
 @pytest.mark.parametrize("n_learners", [None, 50])
-@pytest.mark.parametrize("name", SAMPLERS)
 @pytest.mark.parametrize(
-    ("objective", "n_points"), [(six_points, 6), (conditional, 6), (floats, 4)]
+    ("name", "objective", "n_points"),
+    [
+        *((name, six_points, 6) for name in SAMPLERS),
+        *((name, conditional, 6) for name in SAMPLERS),
+        *((name, floats, 4) for name in SAMPLERS),
+        ("default", bits, 2),
+        ("default", alike, 8),
+    ],
 )
 def test_a_space_of_a_few_points_ends_by_itself_with_all_of_them(
-    objective: Callable[[optuna.Trial], float], n_points: int, name: str, n_learners: int | None
+    name: str, objective: Objective, n_points: int, n_learners: int | None
 ) -> None:
-    study = open_study(SAMPLERS[name](), n_learners=n_learners)
+    study = new_study(name, n_learners=n_learners)
     study.optimize(objective, n_trials=1000)
     assert_each_is_one(study)
+    assert_sound(study)
     assert len(learning_curves(study)) == n_points
     assert final(study).size == SIZES[-1]
     assert not [trial for trial in repeats(study) if study.trials[trial].intermediate_values]
@@ -154,10 +171,8 @@ def with_a_large_range(trial: optuna.Trial) -> float:
 
 @pytest.mark.parametrize("objective", [shuffled, growing, with_a_large_range])
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_spaces_that_cannot_be_listed_do_no_harm(
-    objective: Callable[[optuna.Trial], float], name: str
-) -> None:
-    study = open_study(SAMPLERS[name]())
+def test_spaces_that_cannot_be_listed_do_no_harm(objective: Objective, name: str) -> None:
+    study = new_study(name)
     study.optimize(objective, n_trials=35)
     assert_each_is_one(study)
     assert best_learner(study) is not None
@@ -171,12 +186,20 @@ def test_workers_that_propose_the_same_at_once_train_it_once(n_jobs: int) -> Non
     assert final(study).params == {"x": 2, "y": "b"}
 
 
-def same_at_once(n_processes: int, *, is_higher_first: bool) -> tuple[optuna.Study, list[Any]]:
+def two_newcomers(n_processes: int) -> tuple[optuna.Study, list[optuna.Trial]]:
+    """Return a study, and two trials that were asked for by one process or by two."""
+    here = table_study(base=RandomSampler(seed=0))
+    there = here
+    if n_processes > 1:
+        there = table_study(storage=here._storage, base=RandomSampler(seed=0))
+    return here, [here.ask(), there.ask()]
+
+
+def same_at_once(
+    n_processes: int, *, is_higher_first: bool
+) -> tuple[optuna.Study, list[optuna.Trial]]:
     """Return a study in which two newcomers have the same parameters, and their trials."""
-    storage = InMemoryStorage()
-    here = table_study(storage=storage, base=RandomSampler(seed=0))
-    there = table_study(storage=storage, base=RandomSampler(seed=0)) if n_processes > 1 else here
-    lower, higher = here.ask(), there.ask()
+    here, (lower, higher) = two_newcomers(n_processes)
     if is_higher_first:
         higher.suggest_int("row", 3, 3)
         assert next(training_sizes(higher)) == SIZES[0]
@@ -198,32 +221,37 @@ def gives_way_to(learner: int) -> str:
     return f"has the parameters of learner {learner}: the same parameters are one learner"
 
 
-@pytest.fixture
-def no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sleep(seconds: float) -> None:
-        pytest.fail(f"slept for {seconds} s")
-
-    monkeypatch.setattr(claims.time, "sleep", sleep)
-
-
-@pytest.mark.parametrize("n_processes", [1, 2])
-@pytest.mark.usefixtures("no_sleep")
-def test_a_newcomer_gives_way_to_one_that_trains_already(n_processes: int) -> None:
-    """Though its own number is lower: the other could not see its parameters when it looked."""
-    study, (lower, higher) = same_at_once(n_processes, is_higher_first=True)
-    assert first_size(lower) == gives_way_to(1)
-    report(higher, SIZES[0], 0.5, training_score=0.6)
-    assert first_size(higher) == SIZES[1]
-    assert repeats(study) == {0: 1}
-
-
-@pytest.mark.usefixtures("no_sleep")
-def test_in_one_process_the_lower_number_goes_on_at_once() -> None:
-    """Ask and tell: nobody else could move the other one meanwhile."""
-    study, (lower, higher) = same_at_once(1, is_higher_first=False)
-    assert first_size(lower) == SIZES[0]
-    assert first_size(higher) == gives_way_to(0)
-    assert repeats(study) == {1: 0}
+@pytest.mark.parametrize(
+    ("n_processes", "is_higher_first", "patience"),
+    [
+        # Though its own number is lower: the other could not see its parameters when it looked.
+        pytest.param(1, True, None, id="one that trains already goes on"),
+        pytest.param(2, True, None, id="one that trains already in another process goes on"),
+        # Ask and tell: nobody else could move the other one meanwhile.
+        pytest.param(1, False, None, id="in one process the lower number goes on at once"),
+        # So the parameters of the dead are not lost; one that comes back gives way.
+        pytest.param(2, False, 0.05, id="it waits for the dead no longer than its patience"),
+    ],
+)
+def test_of_two_newcomers_that_are_alike_one_gives_way(
+    n_processes: int,
+    is_higher_first: bool,
+    patience: float | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    study, (lower, higher) = same_at_once(n_processes, is_higher_first=is_higher_first)
+    if patience:
+        worker_of(study).patience = Patience(rival=patience)
+    else:
+        monkeypatch.setattr(claims.time, "sleep", lambda s: pytest.fail(f"slept for {s} s"))
+    if is_higher_first:
+        assert first_size(lower) == gives_way_to(1)
+        report(higher, SIZES[0], 0.5, training_score=0.6)
+        assert first_size(higher) == SIZES[1]
+    else:
+        assert first_size(lower) == SIZES[0]
+        assert first_size(higher) == gives_way_to(0)
+    assert repeats(study) == ({0: 1} if is_higher_first else {1: 0})
 
 
 def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back() -> None:
@@ -238,22 +266,10 @@ def test_across_processes_the_lower_number_waits_for_the_higher_to_step_back() -
     assert repeats(study) == {1: 0}
 
 
-def test_it_waits_for_the_dead_no_longer_than_its_patience() -> None:
-    """And then goes on, so the parameters are not lost; one that comes back gives way."""
-    study, (lower, higher) = same_at_once(2, is_higher_first=False)
-    worker_of(study).patience = Patience(rival=0.05)
-    assert first_size(lower) == SIZES[0]
-    assert first_size(higher) == gives_way_to(0)
-    assert repeats(study) == {1: 0}
-
-
 @pytest.mark.parametrize("n_processes", [1, 2])
 def test_of_two_that_train_both_one_ends_with_its_first_score(n_processes: int) -> None:
     """Their parameters are suggested after the first size was asked for."""
-    storage = InMemoryStorage()
-    here = table_study(storage=storage, base=RandomSampler(seed=0))
-    there = table_study(storage=storage, base=RandomSampler(seed=0)) if n_processes > 1 else here
-    trials = here.ask(), there.ask()
+    here, trials = two_newcomers(n_processes)
     sizes = [training_sizes(trial) for trial in trials]
     for trial, each in zip(trials, sizes, strict=True):
         assert next(each) == SIZES[0]
@@ -287,9 +303,7 @@ def test_a_plain_objective_pays_one_probe_at_most() -> None:
 @pytest.mark.parametrize(
     "again",
     [
-        {"x": 2, "y": "b"},
-        {"x": 2.0, "y": "b"},
-        {"x": np.int64(2), "y": "b"},
+        *({"x": x, "y": "b"} for x in (2, 2.0, np.int64(2))),
         {"y": "b", "x": 2},
         {"x": 2, "y": "b", "never asked for": 1},
     ],
@@ -327,20 +341,13 @@ def test_decisions_are_those_of_a_study_without_repeats() -> None:
     for row in (0, 0, 1, 2, 1, 3, 0, 4):
         study.enqueue_trial({"row": row})
     study.optimize(TableObjective())
-    made, winner = expected()
-    trials = study.trials
-    rows = [trials[p.learner].params["row"] for p in allocations(study)]
-    assert [*zip(rows, (p.observation.size for p in allocations(study)), strict=True)] == made
-    assert study.best_params == {"row": winner}
+    assert probes(study) == MADE
+    assert study.best_params == {"row": WINNER}
 
 
 def test_params_that_are_no_parameters_make_no_two_learners_alike() -> None:
     """An objective that asks for nothing trains something else each time, for all we know."""
-
-    def without(trial: optuna.Trial) -> float:
-        return trained(trial, 0.5 + trial.number / 100)
-
     study = open_study(RandomSampler(seed=0), n_learners=5)
-    study.optimize(without)
+    study.optimize(lambda trial: trained(trial, 0.5 + trial.number / 100))
     assert len(learning_curves(study)) == 5
     assert not repeats(study)

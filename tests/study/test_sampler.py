@@ -32,6 +32,7 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
 from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import assert_sound
+from tests.study.table_study import conditional
 from tests.study.table_study import expected
 from tests.study.table_study import final
 from tests.study.table_study import idle
@@ -57,24 +58,24 @@ WIDE = [
 """So many learners that two seeds have none in common."""
 
 
-@pytest.mark.parametrize("n_learners", [0, -1, 2.5, "3", True])
-def test_n_learners_must_be_a_positive_whole_number(n_learners: Any) -> None:
-    with pytest.raises(ValueError, match=f"`n_learners` must be .*{n_learners}"):
-        DataAllocationSampler(n_learners=n_learners)
+NO_TIMES, POSITIVE = (0, -1.0, float("nan"), float("inf")), "must be greater than 0 and finite"
+NO_SAMPLERS = ("tpe", RandomSampler, optuna.pruners.NopPruner(), 7)
 
 
-@pytest.mark.parametrize("name", ["seconds", "stale_after"])
-@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf")])
-def test_times_must_be_positive(name: str, value: float) -> None:
-    wrong: dict[str, Any] = {name: value}
-    with pytest.raises(ValueError, match=f"`{name}` must be greater than 0 and finite.*{value}"):
-        DataAllocationSampler(n_learners=1, **wrong)
-
-
-@pytest.mark.parametrize("base", ["tpe", RandomSampler, optuna.pruners.NopPruner(), 7])
-def test_the_base_sampler_must_be_a_sampler(base: Any) -> None:
-    with pytest.raises(ValueError, match=r"`base_sampler` must be a sampler of Optuna.*but got"):
-        DataAllocationSampler(base)
+@pytest.mark.parametrize(
+    ("name", "values", "rule"),
+    [
+        ("n_learners", (0, -1, 2.5, "3", True), "must be .*{}"),
+        ("seconds", NO_TIMES, POSITIVE + ".*{}"),
+        ("stale_after", NO_TIMES, POSITIVE + ".*{}"),
+        ("base_sampler", NO_SAMPLERS, "must be a sampler of Optuna.*but got"),
+    ],
+)
+def test_arguments_that_are_refused(name: str, values: tuple[Any, ...], rule: str) -> None:
+    for value in values:
+        given: dict[str, Any] = {"n_learners": 1, name: value}
+        with pytest.raises(ValueError, match=f"`{name}` {rule.format(value)}"):
+            DataAllocationSampler(**given)
 
 
 def test_numpy_numbers_of_learners_are_stored(tmp_path: Path) -> None:
@@ -109,24 +110,12 @@ def test_with_a_foreign_pruner_it_is_its_base_sampler() -> None:
 # Who is proposed
 
 
-def smooth(trial: optuna.Trial) -> float:
-    """Any parameters make a learner: conditional, of all kinds."""
-    kind = trial.suggest_categorical("kind", ["tree", "linear"])
-    skill = 0.5
-    if kind == "tree":
-        skill += trial.suggest_int("depth", 1, 9) / 20
-    else:
-        skill += trial.suggest_float("penalty", 1e-3, 1e0, log=True) / 3
-        skill += 0.1 if trial.suggest_categorical("scaled", [True, False]) else 0.0
-    return trained(trial, skill)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_exactly_n_learners_are_proposed_and_all_runs_of_one_share_its_parameters(
     seed: int,
 ) -> None:
     study = table_study(12, base=RandomSampler(seed=seed))
-    study.optimize(smooth)
+    study.optimize(conditional)
     assigned = runs(study)
     assert len(assigned) > 12
     assert len({run.learner for _, run in assigned}) == 12
@@ -141,18 +130,9 @@ def test_more_enqueued_trials_than_learners_are_all_tried() -> None:
     study = table_study(1, base=RandomSampler(seed=0))
     for depth in (3, 9, 1):
         study.enqueue_trial({"kind": "tree", "depth": depth})
-    study.optimize(smooth)
+    study.optimize(conditional)
     assert {trial.params["depth"] for trial, _ in runs(study)} == {3, 9, 1}
     assert study.best_params["depth"] == 9
-
-
-def test_a_trial_enqueued_after_the_end_is_one_more_learner() -> None:
-    study = table_study(2)
-    study.optimize(TableObjective())
-    study.enqueue_trial({"row": WINNER})
-    study.optimize(TableObjective())
-    assert study.best_trial.params["row"] == WINNER
-    assert_sound(study)
 
 
 @pytest.mark.parametrize("n_trials", [1, 5, None])
@@ -174,14 +154,18 @@ def test_a_finished_study_that_is_asked_for_more_says_so_once(
     assert said[0].startswith(f"Study 'table' has come to its end, so trial {n_before} is empty")
 
 
-def test_a_trial_enqueued_by_a_callback_is_taken() -> None:
+@pytest.mark.parametrize("is_after_the_end", [True, False])
+def test_a_trial_enqueued_later_is_one_more_learner(is_after_the_end: bool) -> None:
     study = table_study(2)
 
     def enqueue(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         if trial.number == 1:
             study.enqueue_trial({"row": WINNER})
 
-    study.optimize(TableObjective(), callbacks=[enqueue])
+    study.optimize(TableObjective(), callbacks=[] if is_after_the_end else [enqueue])
+    if is_after_the_end:
+        study.enqueue_trial({"row": WINNER})
+        study.optimize(TableObjective())
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
 
@@ -190,19 +174,16 @@ def test_a_trial_enqueued_by_a_callback_is_taken() -> None:
 def test_an_enqueued_value_out_of_range_stays_with_its_learner() -> None:
     """Optuna takes such a value, with a warning; a resumed run must not draw another."""
     study = table_study(3, base=RandomSampler(seed=0))
-    study.enqueue_trial({"kind": "tree", "depth": 10})
-    study.optimize(smooth)
-    by_learner: dict[int, set[int]] = {}
-    for trial, run in runs(study):
-        by_learner.setdefault(run.learner or 0, set()).add(trial.params.get("depth", 0))
-    assert by_learner[0] == {10}
+    study.enqueue_trial({"kind": "tree", "depth": 30})
+    study.optimize(conditional)
+    assert {trial.params["depth"] for trial, run in runs(study) if run.learner == 0} == {30}
     assert len(runs(study)) > 3
 
 
 def test_an_enqueued_value_of_another_kind_fails_with_the_words_of_optuna() -> None:
     study = table_study(1, base=RandomSampler(seed=0))
     study.enqueue_trial({"penalty": "strong", "kind": "linear", "scaled": True})
-    study.optimize(smooth, catch=(Exception,))
+    study.optimize(conditional, catch=(Exception,))
     (curve,) = learning_curves(study)
     assert curve.state == "dropped"
     assert "'strong' is not a valid type. float-castable value is expected." in curve.reason
@@ -258,10 +239,11 @@ def test_a_study_stopped_by_a_callback_can_be_asked_for_more() -> None:
 # Ask and tell
 
 
-def test_ask_and_tell_is_the_same_study() -> None:
+@pytest.mark.parametrize("by_number", [False, True])
+def test_ask_and_tell_is_the_same_study(by_number: bool) -> None:
     study = table_study()
     while not is_over(study):
-        told(study, study.ask(), TableObjective())
+        told(study, study.ask(), TableObjective(), by_number=by_number)
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
@@ -324,21 +306,10 @@ def test_a_value_that_another_program_tells_early_ends_no_search() -> None:
     report(trial, size, 0.5, training_score=1.0)
     optuna.load_study(study_name=study.study_name, storage=study._storage).tell(trial.number, 1e9)
     study.optimize(TableObjective())
-    answer = final(study)
-    assert (answer.params["row"], answer.size) == (WINNER, SIZES[-1])
-    assert [curve.learner for curve in learning_curves(study) if curve.state == "best"] == [
-        answer.learner
-    ]
-
-
-def test_a_trial_told_by_number_is_closed_too() -> None:
-    study = table_study()
-    trial = study.ask()
-    with pytest.raises(optuna.TrialPruned):
-        TableObjective()(trial)
-    study.tell(trial.number, state=TrialState.PRUNED)
-    study.optimize(TableObjective())
-    assert probes(study) == MADE
+    best = final(study)
+    assert (best.params["row"], best.size) == (WINNER, SIZES[-1])
+    named = [curve.learner for curve in learning_curves(study) if curve.state == "best"]
+    assert named == [best.learner]
 
 
 # What users do with studies
@@ -350,7 +321,7 @@ def test_two_studies_in_one_storage_do_not_mix() -> None:
     for _ in range(99):
         optimize_some(one, TableObjective(), 1)
         optimize_some(other, TableObjective(), 1)
-        if all((best := best_learner(s)) and best.is_final for s in (one, other)):
+        if is_over(one) and is_over(other):
             break
     assert probes(one) == probes(other) == MADE
 
@@ -358,19 +329,17 @@ def test_two_studies_in_one_storage_do_not_mix() -> None:
 @pytest.mark.slow
 def test_a_study_deleted_and_begun_again_starts_from_nothing(tmp_path: Path) -> None:
     """SQLite gives the new study the id of the old one, and its trials theirs."""
-    storage = table_study(2, storage=sqlite(tmp_path))._storage
+    first = table_study(2, storage=sqlite(tmp_path))
     made, _ = expected(2)
-    pruner = DAUBPruner.paper(sizes=SIZES)
-    sampler = DataAllocationSampler(InOrder(), n_learners=2)
     ids = []
     for n_trials in (None, 3, 3):
-        optuna.delete_study(study_name="table", storage=storage)
+        optuna.delete_study(study_name="table", storage=first._storage)
         study = optuna.create_study(
             study_name="table",
-            storage=storage,
+            storage=first._storage,
             direction="maximize",
-            sampler=sampler,
-            pruner=pruner,
+            sampler=first.sampler,
+            pruner=first.pruner,
         )
         ids.append(study._study_id)
         assert best_learner(study) is None
@@ -403,18 +372,31 @@ def test_one_sampler_serves_studies_whose_trials_have_the_same_ids() -> None:
     assert one.best_trial.params["row"] == WINNER
 
 
-@pytest.mark.parametrize("n_trials", [3, 8, None])
-def test_a_copied_study_goes_on_like_the_original(n_trials: int | None) -> None:
-    storage = InMemoryStorage()
-    study = table_study(storage=storage)
-    optimize_some(study, TableObjective(), n_trials)
+def copied(study: optuna.Study) -> optuna.Study:
+    storage = study._storage
     optuna.copy_study(
         from_study_name="table", from_storage=storage, to_storage=storage, to_study_name="copy"
     )
-    copied = table_study(storage=storage, name="copy")
-    copied.optimize(TableObjective())
-    assert probes(copied) == MADE
-    assert_sound(copied)
+    return table_study(storage=storage, name="copy")
+
+
+def pickled(study: optuna.Study) -> optuna.Study:
+    study.sampler = pickle.loads(pickle.dumps(study.sampler))
+    study.pruner = pickle.loads(pickle.dumps(study.pruner))
+    return study
+
+
+@pytest.mark.parametrize("n_trials", [0, 3, 8, None])
+@pytest.mark.parametrize("moved", [copied, pickled])
+def test_a_study_that_is_copied_or_pickled_at_any_time_goes_on_like_the_original(
+    moved: Callable[[optuna.Study], optuna.Study], n_trials: int | None
+) -> None:
+    study = table_study()
+    optimize_some(study, TableObjective(), n_trials)
+    study = moved(study)
+    study.optimize(TableObjective())
+    assert probes(study) == MADE
+    assert_sound(study)
 
 
 @pytest.mark.slow
@@ -461,16 +443,6 @@ def test_a_study_begun_with_plain_trials_goes_on_with_the_pair() -> None:
     study.optimize(TableObjective())
     assert len({run.learner for _, run in runs(study)}) == len(RIVALS)
     assert study.best_trial.last_step == SIZES[-1]
-
-
-@pytest.mark.parametrize("n_trials", [0, 3, None])
-def test_sampler_and_pruner_can_be_pickled_at_any_time(n_trials: int | None) -> None:
-    study = table_study()
-    optimize_some(study, TableObjective(), n_trials)
-    study.sampler = pickle.loads(pickle.dumps(study.sampler))
-    study.pruner = pickle.loads(pickle.dumps(study.pruner))
-    study.optimize(TableObjective())
-    assert probes(study) == MADE
 
 
 def test_sampler_and_study_can_be_copied_within_an_objective(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +24,11 @@ HALF = N // 2
 
 
 def frame(values: Any) -> Any:
-    return pandas.DataFrame({"x": range(N), "y": values})
+    return pandas.DataFrame({"x": range(len(values)), "y": values})
+
+
+def target_of(values: Any, task: Any = None) -> Any:
+    return checked_target(frame(values), "y", task)
 
 
 CLASSES = {
@@ -79,130 +84,172 @@ DURATIONS = {
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_classes_are_seen_and_come_back_as_they_were(kind: str) -> None:
-    target = checked_target(frame(CLASSES[kind]), "y")
-    assert target.task == "classification"
-    assert len(target.classes) == 2
-    back = target.classes[target.values]
-    assert [*map(str, back)] == [*map(str, CLASSES[kind])]
+    target = target_of(CLASSES[kind])
+    assert (target.task, len(target.classes)) == ("classification", 2)
+    assert [*map(str, target.classes[target.values])] == [*map(str, CLASSES[kind])]
 
 
 @pytest.mark.parametrize("kind", AMOUNTS)
 def test_amounts_are_seen(kind: str) -> None:
-    target = checked_target(frame(AMOUNTS[kind]), "y")
-    assert target.task == "regression"
-    assert target.values.dtype == np.float64
+    target = target_of(AMOUNTS[kind])
+    assert (target.task, target.values.dtype) == ("regression", np.float64)
     assert np.all(np.diff(target.values[:20]) != 0)
 
 
 @pytest.mark.parametrize("kind", DATES)
 def test_dates_are_days_and_come_back_as_dates(kind: str) -> None:
-    target = checked_target(frame(DATES[kind]), "y")
+    target = target_of(DATES[kind])
     assert (target.task, target.values.tolist()) == ("regression", [*range(N)])
     assert "60 different dates, predicted by days since 2020-02-01" in target.notes[0]
     assert 'task="classification" for classes' in target.notes[0]
-    assert target.times is not None
-    back = target.times.back(target.values + 0.3)
-    assert back.astype(object).tolist() == DAYS
+    assert target.times.back(target.values + 0.3).astype(object).tolist() == DAYS
 
 
 @pytest.mark.parametrize("kind", DURATIONS)
 def test_durations_are_seconds_and_come_back(kind: str) -> None:
-    target = checked_target(frame(DURATIONS[kind]), "y")
+    target = target_of(DURATIONS[kind])
     assert (target.task, target.values.tolist()) == ("regression", [60 * i for i in range(N)])
-    assert target.times is not None
     assert (target.times.back(target.values) == DURATIONS["timedelta"].to_numpy()).all()
 
 
 def test_dates_with_a_time_of_day_come_back_with_it() -> None:
     hours = pandas.Series(pandas.date_range("2020-02-01 07:30", periods=N, freq="h"))
     hours[3] = None
-    target = checked_target(frame(hours), "y")
+    target = target_of(hours)
     assert np.flatnonzero(~target.kept).tolist() == [3]
-    assert target.times is not None
-    back = pandas.Series(target.times.back(target.values))
-    assert (back.to_numpy() == hours.dropna().to_numpy()).all()
+    assert (target.times.back(target.values) == hours.dropna().to_numpy()).all()
 
 
 @pytest.mark.parametrize("far", [-np.inf, -1e300, 1e300, np.inf])
 def test_a_date_that_no_clock_reaches_is_the_last_one(far: float) -> None:
-    target = checked_target(frame(DATES["datetime64"]), "y")
-    assert target.times is not None
-    (back,) = target.times.back(np.array([far]))
+    (back,) = target_of(DATES["datetime64"]).times.back(np.array([far]))
     assert (back > np.datetime64("2020")) == (far > 0)
     assert not np.isnat(back)
 
 
 @pytest.mark.parametrize("kind", ["datetime64", "days", "text", "time zone"])
 def test_dates_may_be_classes(kind: str) -> None:
-    values = [*DATES[kind]][:2] * HALF
-    target = checked_target(frame(values), "y", "classification")
+    target = target_of([*DATES[kind]][:2] * HALF, "classification")
     assert (target.task, len(target.classes), target.times) == ("classification", 2, None)
 
 
-def test_a_few_texts_of_dates_are_classes() -> None:
-    """Such as the days of two surveys."""
-    target = checked_target(frame(["2020-02-01", "2020-03-01"] * HALF), "y")
-    assert [*target.classes] == ["2020-02-01", "2020-03-01"]
+CLASSES_OF: dict[str, tuple[Any, list[str]]] = {
+    "the days of two surveys": (["2020-02-01", "2020-03-01"] * HALF, ["2020-02-01", "2020-03-01"]),
+    "one row of a class": (["perhaps", *["no", "yes"] * (HALF - 1), "no"], ["no", "yes"]),
+    "few numbers and a word": (["1", "2"] * (HALF - 1) + ["?"] * 2, ["1", "2", "?"]),
+    "a word as of missing cells": (["None", "Nuts", None] * 20, ["None", "Nuts"]),
+    # In a file they are written 0 and 1; only pandas makes them 0.0 and 1.0.
+    "whole numbers beside gaps": ([0, 1, None] * 20, ["0", "1"]),
+    "whole floats": ([0.0, 1.0] * HALF, ["0.0", "1.0"]),
+}
 
 
-@pytest.mark.parametrize("kind", ["many whole numbers", "28 whole numbers"])
-def test_the_guess_is_said_with_the_way_out(kind: str) -> None:
-    said = checked_target(frame(AMOUNTS[kind]), "y").notes[0]
-    assert "taken for amounts" in said
-    assert 'task="classification"' in said
+@pytest.mark.parametrize("kind", CLASSES_OF)
+def test_classes_are_called_as_they_are_written(kind: str) -> None:
+    values, classes = CLASSES_OF[kind]
+    assert sorted(map(str, target_of(values).classes)) == classes
+
+
+NOTES: dict[str, tuple[Any, str]] = {
+    "many whole numbers": (AMOUNTS["many whole numbers"], 'amounts.*task="classification"'),
+    "28 whole numbers": (AMOUNTS["28 whole numbers"], 'taken for amounts.*task="classification"'),
+    "one row of a class": (CLASSES_OF["one row of a class"][0], r"\(perhaps\)"),
+    "a word as of missing cells": (
+        CLASSES_OF["a word as of missing cells"][0],
+        "`y` has classes called 'None': empty these cells if they are missing.",
+    ),
+    "classes with blanks": (
+        ["pos", "neg", "pos ", "neg "] * 15,
+        r"4 classes \('neg', 'neg ', 'pos', \.\.\.\)",
+    ),
+    "classes that differ by blanks only": (
+        ["pos", "neg", "pos ", "neg"] * 15,
+        r"`y` has classes that differ by blanks only \('pos ' and 'pos'\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NOTES)
+def test_what_the_target_is_taken_for_is_said(kind: str) -> None:
+    values, said = NOTES[kind]
+    assert any(re.search(said, note) for note in target_of(values).notes)
 
 
 def test_the_task_can_be_given() -> None:
-    values = [i % 28 for i in range(N)]
-    classes = checked_target(frame(values), "y", "classification")
+    classes = target_of([i % 28 for i in range(N)], "classification")
     assert (classes.task, len(classes.classes)) == ("classification", 28)
-    amounts = checked_target(frame([1, 7] * HALF), "y", "regression")
+    amounts = target_of([1, 7] * HALF, "regression")
     assert {*amounts.values} == {1.0, 7.0}
     assert "as asked" in amounts.notes[0]
+    codes = [str(i % 28) for i in range(N)]
+    assert target_of(codes).task == "classification"
+    assert target_of(codes, "regression").values[1] == 1.0
+    assert {*target_of(CLASSES["category of numbers"], "regression").values} == {1.5, 2.5}
 
 
-def test_rows_without_a_target_are_left_out_and_counted() -> None:
-    values = np.linspace(0, 1, N)
-    values[[3, 5]], values[7] = np.nan, np.inf
-    target = checked_target(frame(values), "y")
-    assert np.flatnonzero(~target.kept).tolist() == [3, 5, 7]
-    assert len(target.values) == N - 3
-    assert "3 rows without a value of `y` left out." in target.notes
+DATES_AND_GAPS = ["NA" if i % 10 == 0 else str(DAYS[i % 45]) for i in range(100)]
+GAPS: dict[str, tuple[Any, list[int]]] = {
+    "NaN and infinity": ([0, 0.1, 0.2, np.nan, 0.4, np.nan, 0.6, np.inf, *range(52)], [3, 5, 7]),
+    "beyond 32 bits": ([1e39, np.inf, *range(N - 2)], [0, 1]),
+    "words among dates": (DATES_AND_GAPS, [*range(0, 100, 10)]),
+}
 
 
-def test_classes_of_one_row_are_left_out_and_named() -> None:
-    target = checked_target(frame(["perhaps", *["no", "yes"] * (HALF - 1), "no"]), "y")
-    assert [*target.classes] == ["no", "yes"]
-    assert not target.kept[0]
-    assert any("(perhaps)" in note for note in target.notes)
+@pytest.mark.parametrize("kind", GAPS)
+def test_rows_without_a_target_are_left_out_and_counted(kind: str) -> None:
+    values, gaps = GAPS[kind]
+    target = target_of(values)
+    assert target.task == "regression"
+    assert np.flatnonzero(~target.kept).tolist() == gaps
+    assert len(target.values) == len(values) - len(gaps)
+    assert f"{len(gaps)} rows without a value of `y` left out." in target.notes
+    if kind != "words among dates":
+        np.testing.assert_array_equal(target.values, np.array(values)[target.kept])
 
 
-REFUSED = {
-    "one date": ([datetime.date(2020, 1, 1)] * N, "2020-01-01 00:00:00 in every row"),
-    "no dates": ([f"2020-{i:02}-01" for i in range(N)], "`y` are not: .*2020-00-01"),
-    "times of day": ([datetime.time(i) for i in range(20)] * 3, "has values of time"),
-    "dates and numbers": ([*DAYS[1:], 3], "has values of date and int"),
-    "lists": ([["a"]] * N, "has values of list"),
-    "complex": (np.ones(N) * 1j, "of type complex128"),
-    "nothing": ([None] * N, "is empty in every row"),
-    "infinite": ([np.inf] * N, "are infinite"),
-    "one": ([3] * N, "`y` is 3 in every row"),
-    "identifiers": ([f"id{i}" for i in range(N)], "60 different ones in 60 rows"),
-    "few": ([1.5, 2.5, *[None] * (N - 2)], "at least 20 rows"),
+def test_a_class_of_one_row_is_left_out() -> None:
+    assert not target_of(CLASSES_OF["one row of a class"][0]).kept[0]
+
+
+WORDS_AMONG_NUMBERS = ["perhaps" if i % 3 == 0 else f"{i}.5" for i in range(N)]
+REFUSED: dict[str, tuple[Any, str | None, str]] = {
+    "one date": ([datetime.date(2020, 1, 1)] * N, None, "2020-01-01 00:00:00 in every row"),
+    "no dates": ([f"2020-{i:02}-01" for i in range(N)], None, "`y` are not: .*2020-00-01"),
+    "times of day": ([datetime.time(i) for i in range(20)] * 3, None, "has values of time"),
+    "dates and numbers": ([*DAYS[1:], 3], None, "has values of date and int"),
+    "lists": ([["a"]] * N, None, "has values of list"),
+    "complex": (np.ones(N) * 1j, None, "of type complex128"),
+    "nothing": ([None] * N, None, "is empty in every row"),
+    "infinite": ([np.inf] * N, None, "are infinite"),
+    "beyond floats": ([10**400 + i for i in range(N)], None, "those of `y` are infinite"),
+    "one": ([3] * N, None, "`y` is 3 in every row"),
+    "identifiers": ([f"id{i}" for i in range(N)], None, "60 different ones in 60 rows"),
+    "few": ([1.5, 2.5, *[None] * (N - 2)], None, "at least 20 rows"),
+    "text as amounts": (CLASSES["text"], "regression", '`task="regression"` needs numbers'),
+    "numbers in words": (
+        [f"{i}.5" for i in range(N)],
+        None,
+        r'as numbers in words have \(task="regression"',
+    ),
+    "many words as amounts": (
+        WORDS_AMONG_NUMBERS,
+        "regression",
+        "20 of 60 cells of `y` are none, such as 'perhaps': take these rows out",
+    ),
+    "many words": (
+        WORDS_AMONG_NUMBERS,
+        None,
+        r"since 20 cells are no numbers \('perhaps'\): empty them if it has amounts",
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_cannot_be_predicted_is_said_in_one_sentence(kind: str) -> None:
-    values, match = REFUSED[kind]
+    values, task, match = REFUSED[kind]
     with pytest.raises(TableError, match=match) as error:
-        checked_target(frame(values), "y")
+        target_of(values, task)
     assert "\n" not in str(error.value)
-
-
-def test_text_is_no_amount() -> None:
-    with pytest.raises(TableError, match=r'`task="regression"` needs numbers'):
-        checked_target(frame(CLASSES["text"]), "y", "regression")
 
 
 @pytest.mark.parametrize(("name", "hint"), [("Y", "Did you mean 'y'"), ("price", "There are")])
@@ -213,90 +260,31 @@ def test_a_column_that_is_not_there_is_named(name: str, hint: str) -> None:
 
 def test_an_unknown_task_is_named() -> None:
     with pytest.raises(ValueError, match=r"`task` must be .* but got 'ranking'"):
-        checked_target(frame([1, 7] * HALF), "y", "ranking")  # type: ignore[arg-type]
+        target_of([1, 7] * HALF, "ranking")
 
 
 @pytest.mark.parametrize("task", [None, "regression"])
 def test_few_words_among_amounts_are_missing_and_named(task: Any) -> None:
     values = [f"{i}.5" for i in range(N)]
     values[3], values[7] = "?", "unknown"
-    target = checked_target(frame(values), "y", task)
+    target = target_of(values, task)
     assert target.task == "regression"
     assert np.flatnonzero(~target.kept).tolist() == [3, 7]
     assert target.values[:4].tolist() == [0.5, 1.5, 2.5, 4.5]
     said = "`y` has numbers, but 2 of 60 cells are none ('?', 'unknown'): taken for missing."
-    assert said in target.notes
-    assert "2 rows without a value of `y` left out." in target.notes
-
-
-def test_few_numbers_and_a_word_are_classes() -> None:
-    assert len(checked_target(frame(["1", "2"] * (HALF - 1) + ["?"] * 2), "y").classes) == 3
-    codes = frame([str(i % 28) for i in range(N)])
-    assert checked_target(codes, "y").task == "classification"
-    assert checked_target(codes, "y", "regression").values[1] == 1.0
-
-
-def test_categories_of_numbers_may_be_amounts() -> None:
-    target = checked_target(frame(CLASSES["category of numbers"]), "y", "regression")
-    assert {*target.values} == {1.5, 2.5}
-
-
-@pytest.mark.parametrize(
-    ("task", "match"),
-    [
-        ("regression", "20 of 60 cells of `y` are none, such as 'perhaps': take these rows out"),
-        (None, r"since 20 cells are no numbers \('perhaps'\): empty them if it has amounts"),
-    ],
-)
-def test_many_words_among_amounts_are_refused_by_name(task: Any, match: str) -> None:
-    with pytest.raises(TableError, match=match):
-        checked_target(frame(["perhaps" if i % 3 == 0 else f"{i}.5" for i in range(N)]), "y", task)
-
-
-def test_numbers_in_words_have_a_way_out() -> None:
-    with pytest.raises(TableError, match=r'as numbers in words have \(task="regression"'):
-        checked_target(frame([f"{i}.5" for i in range(N)]), "y")
-
-
-def test_classes_called_as_missing_cells_stay_and_are_named() -> None:
-    target = checked_target(frame(["None", "Nuts", None] * 20), "y")
-    assert [*target.classes] == ["None", "Nuts"]
-    assert "`y` has classes called 'None': empty these cells if they are missing." in target.notes
-
-
-def test_missing_words_among_dates_are_missing() -> None:
-    days = [f"{day:%Y-%m-%d}" for day in pandas.date_range("2024-01-01", periods=45)]
-    words = ["NA" if i % 10 == 0 else days[i % 45] for i in range(100)]
-    target = checked_target(pandas.DataFrame({"y": words}), "y")
-    assert (target.task, len(target.values)) == ("regression", 90)
-    assert "10 rows without a value of `y` left out." in target.notes
+    assert {said, "2 rows without a value of `y` left out."} <= {*target.notes}
 
 
 def test_categories_stay_classes_though_nearly_all_are_numbers() -> None:
     words = [str(100 + i % 30) if i % 30 else "other" for i in range(300)]
-    target = checked_target(pandas.DataFrame({"y": pandas.Categorical(words)}), "y")
+    target = target_of(pandas.Categorical(words))
     assert target.task == "classification"
     assert "other" in target.classes
 
 
 def test_numpy_s_durations_are_durations() -> None:
     spans = pandas.Series([np.timedelta64(i, "h") for i in range(1, 21)], dtype=object)
-    target = checked_target(pandas.DataFrame({"y": spans}), "y")
-    assert target.values[:2].tolist() == [3600.0, 7200.0]
-
-
-def test_classes_beside_gaps_are_whole_numbers() -> None:
-    """In a file they are written 0 and 1; only pandas makes them 0.0 and 1.0."""
-    target = checked_target(frame([0, 1, None] * 20), "y")
-    assert [*map(str, target.classes)] == ["0", "1"]
-    assert [*map(str, checked_target(frame([0.0, 1.0] * 30), "y").classes)] == ["0.0", "1.0"]
-
-
-def test_classes_are_shown_as_they_are_written() -> None:
-    assert (
-        "4 classes ('neg', 'neg ', 'pos', ...)"
-        in checked_target(frame(["pos", "neg", "pos ", "neg "] * 15), "y").notes[0]
-    )
+    assert target_of(spans).values[:2].tolist() == [3600.0, 7200.0]
 
 
 def test_a_target_below_a_title_is_found() -> None:
@@ -325,17 +313,6 @@ def test_amounts_with_a_sign_in_a_file_are_amounts() -> None:
     np.testing.assert_array_equal(target.values, np.arange(N) + 0.5)
 
 
-def test_whole_numbers_beyond_floats_are_refused_in_a_sentence() -> None:
-    with pytest.raises(TableError, match="those of `y` are infinite"):
-        checked_target(frame([10**400 + i for i in range(N)]), "y")
-
-
-def test_amounts_beyond_32_bits_count_as_infinite() -> None:
-    target = checked_target(frame([1e39, np.inf, *range(N - 2)]), "y")
-    assert target.notes[1] == "2 rows without a value of `y` left out."
-    np.testing.assert_array_equal(target.values, range(N - 2))
-
-
 SAME: dict[str, Any] = {
     "TRUE or FALSE": ["TRUE", "FALSE"] * HALF,
     "true or false": ["true", "false"] * HALF,
@@ -361,8 +338,3 @@ def test_a_frame_and_its_file_have_the_same_target(kind: str, tmp_path: Path) ->
     np.testing.assert_array_equal(one.values, other.values)
     np.testing.assert_array_equal(one.kept, other.kept)
     assert {*one.classes} <= {*SAME[kind]}
-
-
-def test_classes_that_differ_by_blanks_only_are_named() -> None:
-    notes = checked_target(frame(["pos", "neg", "pos ", "neg"] * 15), "y").notes
-    assert notes[1].startswith("`y` has classes that differ by blanks only ('pos ' and 'pos')")
