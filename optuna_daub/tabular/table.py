@@ -177,8 +177,9 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
     unit = before + parts["after"]
     if not are_known:
         has_unit = unit.str.contains("[^\\W\\d]", regex=True).astype(bool)
-        # Capitals without a blank, as in ABC100 or 5A, are codes.
-        is_code = unit.str.fullmatch("[A-Z]+") & ~words[is_number].str.contains(rf"[{BLANKS}]")
+        # Capitals without a blank before or after the number, as in ABC100 or 5A, are codes.
+        is_apart = words[is_number].str.contains(rf"[^{BLANKS}][{BLANKS}]+[^{BLANKS}]")
+        is_code = unit.str.fullmatch("[A-Z]+") & ~is_apart
         # 3 days is a duration, as 3 days 12:00:00 is; 2.5 days are an amount.
         in_days = unit.isin(("day", "days"))
         are_durations = words[is_number][in_days].str.fullmatch(DAYS).all()

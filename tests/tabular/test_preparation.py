@@ -257,6 +257,7 @@ def test_a_number_without_a_sign_is_an_amount_but_no_share(
     assert np.isnan(after[0]) != is_same
 
 
+@pytest.mark.parametrize("form", ["{}", "{} ", " {}"])
 @pytest.mark.parametrize(
     "cells",
     [
@@ -269,7 +270,8 @@ def test_a_number_without_a_sign_is_an_amount_but_no_share(
         ["1A", "2A"],
     ],
 )
-def test_what_may_be_no_number_stays_words(cells: list[str]) -> None:
+def test_what_may_be_no_number_stays_words(cells: list[str], form: str) -> None:
+    cells = [form.format(cell) for cell in cells]
     assert prepared(cells * 10)[0].kinds_ == {"q": "words"}
 
 
