@@ -52,6 +52,7 @@ from optuna_daub.core.pool import NoProposer
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.prices import Prices
 from optuna_daub.core.prices import Terms
+from optuna_daub.core.prices import is_untried
 from optuna_daub.core.prices import stops_of
 from optuna_daub.core.prices import table_of
 
@@ -130,6 +131,8 @@ class ValuePerSecond(Policy):
     def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
         """Return a new learner's first training, at the size of its largest price.
 
+        The first learner of a new algorithm starts small.
+
         Once there is a full-data model and another learner can be proposed, it is declined if its
         training on all the data may end too late, except the first learner of a new
         algorithm. It is declined too if a better learner would then end too late.
@@ -137,11 +140,15 @@ class ValuePerSecond(Policy):
         proposed = Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
             return proposed
-        known = self.prices(replace(pool, proposer=NoProposer()))  # no candidates are needed
-        own = known.learners[np.searchsorted(pool.curves.learners, learner)]
+        alone = replace(pool, proposer=NoProposer())  # no candidates are needed
+        known = self.prices(alone)
+        place = np.searchsorted(pool.curves.learners, learner)
+        own = known.learners[place]
         if own.max() >= 0.0:
             # A learner without hope starts small: rounding errors would choose its size.
             has_hope = own.max() > NO_HOPE * known.value
+            # So does the first of a new algorithm: only its training shows its seconds.
+            has_hope &= not alone.content.once(is_untried)[place]
             start = stops_of(self.sizes)[int((own if has_hope else own >= 0.0).argmax())]
             text = f"expected gain {own.max():.2g} per {self._unit(pool)} there"
             return Extend(learner, start, Reason(text))

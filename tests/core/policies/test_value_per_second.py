@@ -27,6 +27,7 @@ from optuna_daub.core import ValuePerSecond
 from optuna_daub.core import Wait
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.decision import why_not
+from optuna_daub.core.pool import NoProposer
 from optuna_daub.core.prices import stops_of
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import Given
@@ -307,6 +308,16 @@ def test_a_new_learner_starts_where_its_price_is_largest() -> None:
     begun = POLICY.start(pool, 12, SIZES[0])
     assert isinstance(begun, Extend)
     assert begun.size == stops_of(SIZES)[int(POLICY.prices(pool).learners[12].argmax())]
+
+
+def test_the_first_learner_of_a_new_algorithm_starts_small() -> None:
+    """By its price it would start on more data; a small training shows its seconds, too."""
+    pool = replace(pool_of(), space=None, proposer=NoProposer())
+    pool = pool.with_newcomer(12, {"kind": "net", "rate": 0.6, "units": 900})
+    assert POLICY.prices(pool).learners[12].argmax() > 0
+    begun = POLICY.start(pool, 12, SIZES[1])
+    assert isinstance(begun, Extend)
+    assert begun.size == SIZES[0]
 
 
 # Workers side by side.
