@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 from typing import Literal
 
@@ -157,12 +158,13 @@ def _read(
     """Return the kind of known values, the values, and notes on words among them."""
     pandas = imported("pandas")
     words: list[str] = []
-    kind, known = kind_of(column, name, pandas)
+    # So few dates or durations as text are amounts only if asked for.
+    kind, known = kind_of(column, name, pandas, 0 if given == "regression" else FEW_VALUES)
     is_category = isinstance(column.dtype, pandas.CategoricalDtype)
     if kind == "text" and (given == "regression" or not is_category):
         may_be_amounts = given is not None or as_written is not None
         kind, known, words = _numbers_or_words(known, name, given, may_be_amounts=may_be_amounts)
-    if kind == "text" or given == "classification":
+    if kind in ("text", "yes or no") or given == "classification":
         kind, known = _as_written(kind, known, as_written)
     return kind, known, words
 
@@ -281,13 +283,19 @@ def _of_classes(
             )
     _check_rows(len(known), name)
     classes, codes = np.unique(known.to_numpy(), return_inverse=True)
-    words = {word for word in classes if isinstance(word, str)}
-    if odd := sorted(word for word in words if word != word.strip() and word.strip() in words):
+    words = sorted((word for word in classes if isinstance(word, str)), key=_plain)
+    alike = [pair for pair in pairwise(words) if _plain(pair[0]) == _plain(pair[1])]
+    if alike:
+        one, other = alike[0]
         notes.append(
-            f"`{name}` has classes that differ by blanks only ({brief(odd[0])} and "
-            f"{brief(odd[0].strip())}): write them alike if they are the same."
+            f"`{name}` has classes that differ by blanks or capitals only ({brief(one)} and "
+            f"{brief(other)}): write them alike if they are the same."
         )
     return Target(name, "classification", codes, classes, kept, tuple(notes))
+
+
+def _plain(word: str) -> str:
+    return word.strip().casefold()
 
 
 def _hint(known: Any) -> str:

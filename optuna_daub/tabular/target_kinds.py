@@ -24,10 +24,16 @@ _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 """Text of an ISO date, which means the same day everywhere."""
 
 
-def kind_of(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
+def kind_of(known: Any, name: str, pandas: Any, few: int = FEW_VALUES) -> tuple[str, Any]:
     """Return the kind of values and the converted values.
 
     Kinds are "text", "yes or no", "numbers", "dates" (without a time zone) and "durations".
+
+    Args:
+        known: values, none of them missing.
+        name: name of the column.
+        pandas: the package.
+        few: largest number of different dates or durations as text that count as text.
 
     Raises:
         TableError: if they are none of these.
@@ -46,15 +52,15 @@ def kind_of(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
     if types.is_timedelta64_dtype(known.dtype) or str(known.dtype).startswith("duration"):
         return "durations", pandas.to_timedelta(known)
     if types.is_object_dtype(known.dtype):
-        return _kind_of_objects(known, name, pandas)
+        return _kind_of_objects(known, name, pandas, few)
     if types.is_string_dtype(known.dtype):
-        return _kind_of_text(known, name, pandas)
+        return _kind_of_text(known, name, pandas, few)
     raise TableError(
         f"`target` must be classes or amounts, but `{name}` has values of type {known.dtype}."
     )
 
 
-def _kind_of_objects(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
+def _kind_of_objects(known: Any, name: str, pandas: Any, few: int) -> tuple[str, Any]:
     """Return the kind of values that are stored as objects, and the converted values."""
     found = {_word(value) for value in known}
     if found == {"bool"}:
@@ -66,23 +72,23 @@ def _kind_of_objects(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
     if found == {"duration"}:
         return "durations", pandas.to_timedelta(known)
     if "text" in found and found <= {"text", "number", "bool"}:
-        return _kind_of_text(known, name, pandas)
+        return _kind_of_text(known, name, pandas, few)
     raise TableError(
         f"`target` must be classes or amounts, but `{name}` has values of "
         f"{' and '.join(sorted({type(value).__name__ for value in known}))}."
     )
 
 
-def _kind_of_text(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
+def _kind_of_text(known: Any, name: str, pandas: Any, few: int) -> tuple[str, Any]:
     """Return text, or dates if there are many and all are written year first, or durations.
 
     Words for a missing cell among dates and durations become missing.
     """
     text = pandas.Series([*map(str, known)], index=known.index, dtype=object)
     real = real_words(text)
-    if real.nunique() > FEW_VALUES and all(map(_ISO_DATE.fullmatch, real)):
+    if real.nunique() > few and all(map(_ISO_DATE.fullmatch, real)):
         return "dates", _dates(real, name, pandas).reindex(text.index)
-    if real.nunique() > FEW_VALUES and all(map(_LONG.fullmatch, real)):
+    if real.nunique() > few and all(map(_LONG.fullmatch, real)):
         return "durations", pandas.to_timedelta(real).reindex(text.index)
     return "text", text
 

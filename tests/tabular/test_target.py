@@ -164,7 +164,11 @@ NOTES: dict[str, tuple[Any, str]] = {
     ),
     "classes that differ by blanks only": (
         ["pos", "neg", "pos ", "neg"] * 15,
-        r"`y` has classes that differ by blanks only \('pos ' and 'pos'\)",
+        r"`y` has classes that differ by blanks or capitals only \('pos' and 'pos '\)",
+    ),
+    "classes that differ by capitals only": (
+        ["Yes", "no", "yes", "no"] * 15,
+        r"`y` has classes that differ by blanks or capitals only \('Yes' and 'yes'\)",
     ),
 }
 
@@ -185,6 +189,10 @@ def test_the_task_can_be_given() -> None:
     assert target_of(codes).task == "classification"
     assert target_of(codes, "regression").values[1] == 1.0
     assert {*target_of(CLASSES["category of numbers"], "regression").values} == {1.5, 2.5}
+    days = target_of(["1 days", "2 days"] * HALF, "regression")
+    assert {*days.times.back(days.values).astype("timedelta64[D]").astype(int)} == {1, 2}
+    dates = target_of(["2020-02-01", "2020-03-01"] * HALF, "regression")
+    assert {*dates.values} == {0.0, 29.0}
 
 
 DATES_AND_GAPS = ["NA" if i % 10 == 0 else str(DAYS[i % 45]) for i in range(100)]
@@ -316,6 +324,7 @@ def test_amounts_with_a_sign_in_a_file_are_amounts() -> None:
 SAME: dict[str, Any] = {
     "TRUE or FALSE": ["TRUE", "FALSE"] * HALF,
     "true or false": ["true", "false"] * HALF,
+    "truth in several ways": ["true", "False", "TRUE", "false"] * (N // 4),
     "codes": [f"{i % 5:03}" for i in range(N)],
     "blank cells": ["a", "b", "", " "] * (N // 4),
     "durations": pandas.to_timedelta(range(-9, N - 9), unit="h"),
