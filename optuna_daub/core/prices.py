@@ -14,8 +14,8 @@ solved for the cost at a given score instead of the score at a given cost [2, 3]
 A new algorithm has parameters that nobody has tuned. Its first learner counts as a typical
 candidate of the known ones, as uncertain as the forecast says, and has to beat a typical candidate
 instead of the best learner. In return c(N) includes all seconds spent so far: after as much tuning
-it would be as far ahead of its first learner. Only its training shows its seconds. So with a time
-limit it may start even if a training on all the data would probably end too late.
+it would be as far ahead of its first learner. Only its training shows its seconds. So it starts
+small, even if a training on all the data would probably end too late.
 
 With a time limit a step also loses what it makes too late. Of all other trainings on all the data
 that would still end in time, the best one promises so much; of those that end in time after the
@@ -258,10 +258,12 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         after = after_look(mean[some], shown, kept, over[some])
         found[rows[some], place] = price(after, now[some], rest, lost[some, place])
     if has_model and pool.runs_left != 0:
-        # Only a training shows the seconds of a new algorithm, so its first learner is not
-        # declined for them, but starts small.
-        first = rows[untried & (costs.within(left)[:, 0] > 0.5)]
-        found[first, 0] = np.maximum(found[first, 0], 0.0)
+        # Only a training shows the seconds of a new algorithm. So its first learner starts small,
+        # and is not declined for the seconds with all the data.
+        first, is_short = rows[untried], costs.within(left)[untried, 0] > 0.5
+        value = found[first].max(axis=1)
+        found[first, 1:] = -math.inf
+        found[first, 0] = np.where(is_short, np.maximum(value, 0.0), value)
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
     if has_model:
         return known

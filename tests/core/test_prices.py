@@ -16,9 +16,12 @@ from scipy.optimize import brentq
 
 from optuna_daub.core import Cost
 from optuna_daub.core import Curves
+from optuna_daub.core import Forecaster
+from optuna_daub.core import Joint
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
+from optuna_daub.core import Projection
 from optuna_daub.core.boxes import POINTS
 from optuna_daub.core.boxes import WEIGHTS
 from optuna_daub.core.costs.cost_model import IN_TIME
@@ -261,7 +264,10 @@ def trees_and_lines() -> Pool:
 def test_a_new_algorithm_is_a_typical_candidate_that_is_to_beat_one(
     left: float,
 ) -> None:
-    """Trees and lines are known, nets are new: what was spent is added to the full training."""
+    """Trees and lines are known, nets are new: what was spent is added to the full training.
+
+    A net starts small, whatever training has the largest price.
+    """
     pool = replace(trees_and_lines(), left=None if math.isinf(left) else Cost(0, left))
     terms = replace(TERMS, cost=InSeconds(FULL))
     found = prices(pool, terms).candidates
@@ -270,12 +276,18 @@ def test_a_new_algorithm_is_a_typical_candidate_that_is_to_beat_one(
     for row, is_new in enumerate([False] * 4 + [True]):
         typical = float(mean[:4].mean())
         over, effort = (typical, spent) if is_new else (best_score(pool), 0.0)
-        for stop in range(len(SIZES)):
-            step = 12 + row, stop, overhead, left, over
-            wanted = slowly(pool, terms, *step, effort=effort, new=(16,), typical=typical)
-            if math.isfinite(found[row, stop]):
-                assert found[row, stop] == pytest.approx(wanted, rel=1e-4, abs=1e-12)
-    assert np.isfinite(found[4]).any()
+        wanted = [
+            slowly(
+                pool, terms, 12 + row, stop, overhead, left, over,
+                effort=effort, new=(16,), typical=typical,
+            )
+            for stop in range(len(SIZES))
+        ]  # fmt: skip
+        if is_new:
+            wanted = [max(wanted), *[-math.inf] * (len(SIZES) - 1)]
+        some = np.isfinite(found[row])
+        assert found[row, some] == pytest.approx(np.array(wanted)[some], rel=1e-4, abs=1e-12)
+    assert np.isfinite(found[4]).tolist() == [True, False, False, False]
     # A sampler that proposes at random cannot be asked for a new algorithm.
     at_random = replace(pool, proposer=AtRandom(TREES_ROWS))
     assert prices(at_random, terms).candidates[4].max() != pytest.approx(found[4].max())
@@ -344,13 +356,11 @@ def test_the_first_learner_of_a_new_algorithm_starts_whatever_its_seconds_may_be
     own = prices(pool, replace(TERMS, cost=cost)).learners[6]
     chance = cost.seconds(pool, SIZES).within(pool.left.seconds if pool.left else 0.0)[6]
     assert not has_limit or chance[0] > IN_TIME > chance[1]
-    if not has_limit:
-        assert np.isfinite(own).all()
-    elif kind == "tree":
-        assert np.isneginf(own).all()
-    else:
+    if kind == "net":
         assert own[0] >= 0.0
-        assert np.isneginf(own[1:]).all()
+        assert np.isneginf(own[1:]).all(), "it starts small"
+    else:
+        assert (np.isneginf if has_limit else np.isfinite)(own).all()
 
 
 @pytest.mark.parametrize("log_sd", [0.1, 1.5])
@@ -360,6 +370,17 @@ def test_a_training_that_may_be_late_does_not_start_but_a_look_does(log_sd: floa
     own = prices(pool, replace(TERMS, cost=vague(6, log_sd))).learners[6]
     assert np.isfinite(own[0])
     assert np.isfinite(own[-1]) == (log_sd == 0.1)
+
+
+@pytest.mark.parametrize("forecaster", [Process(FULL), Joint(), Projection()])
+@pytest.mark.parametrize("left", [None, Cost(0, 1e4)])
+def test_with_every_forecaster_a_new_learner_may_start(
+    forecaster: Forecaster, left: Cost | None
+) -> None:
+    pool = replace(pool_of(timed=True), left=left).with_newcomer(12, {"rate": 0.6})
+    own = prices(pool, Terms(SIZES, forecaster, InSeconds(FULL))).learners[12]
+    assert np.isfinite(own).all()
+    assert own.max() >= 0.0
 
 
 @pytest.mark.parametrize("left", [None, Cost(0, 60.0)])

@@ -29,6 +29,7 @@ from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.pool import rows_of
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
+from optuna_daub.core.space import deciding
 
 
 Array = NDArray[np.float64]
@@ -279,18 +280,20 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
 
 
 class Efforts(NamedTuple):
-    """Logarithms of the seconds on all the data, less the median of learners with the same
-    parameters.
+    """Logarithms of the seconds on all the data, less the median of learners of one algorithm.
 
-    So they compare points of one algorithm; they are 0 where no learner was timed.
+    Learners are of one algorithm if they have the same parameters and the same deciding words
+    (`deciding`). Efforts are 0 for algorithms of which no learner was timed.
     """
 
     learners: Array
-    """Efforts of the learners in the order of ids."""
+    """Efforts of the learners in the order of ids; 0 for those whose seconds are unknown."""
     model: Fitted | None
     """Model of seconds; None if nothing was timed."""
     medians: Mapping[bytes, float]
-    """Median logarithm of the learners' seconds, by the parameters that they have."""
+    """Median logarithm of the timed learners' seconds, by algorithm."""
+    decides: NDArray[np.bool_]
+    """True for parameters that are deciding words, shape (parameters,)."""
     full: int
     """Number of all training examples, N."""
 
@@ -299,7 +302,7 @@ class Efforts(NamedTuple):
         if self.model is None:
             return np.zeros(len(rows))
         logs = self.model.predict(rows, math.log(self.full))[0]
-        return _less(logs, rows, self.medians)
+        return _less(logs, _algorithms(rows, self.decides), self.medians)
 
 
 def efforts(curves: Curves, full: int, space: Space) -> Efforts:
@@ -312,26 +315,31 @@ def efforts(curves: Curves, full: int, space: Space) -> Efforts:
     >>> bool(1.0 < found[0] < 2.0), bool(abs(found[0] + found[1]) < 1e-9)
     (True, True)
     """
-    known = curves.once(taking_part, full, space)
+    known, rows = curves.once(taking_part, full, space), curves.once(rows_of, space)
+    decides = deciding(space, rows)
     if known is None:
-        return Efforts(np.zeros(len(curves)), None, {}, full)
-    logs = known.seconds((full,)).log_mean[:, 0]
+        return Efforts(np.zeros(len(curves)), None, {}, decides, full)
+    logs, own = known.seconds((full,)).log_mean[:, 0], _algorithms(rows, decides)
+    timed = np.isfinite(known.last[:, 1])
     alike = defaultdict(list)
-    for which, log in zip(_present(known.rows), logs[known.places].tolist(), strict=True):
-        alike[which].append(log)
+    for place in np.flatnonzero(timed):
+        alike[own[place]].append(float(logs[place]))
     medians = {which: median(found) for which, found in alike.items()}
-    return Efforts(_less(logs, curves.once(rows_of, space), medians), known.model, medians, full)
+    timed[known.places] = True  # those not timed are predicted by their parameters
+    found = np.where(timed, _less(logs, own, medians), 0.0)
+    return Efforts(found, known.model, medians, decides, full)
 
 
-def _less(logs: Array, rows: Rows, medians: Mapping[bytes, float]) -> Array:
-    """Return logarithms of seconds less the medians; 0 for points that have none."""
-    pairs = zip(_present(rows), logs.tolist(), strict=True)
+def _less(logs: Array, algorithms: list[bytes], medians: Mapping[bytes, float]) -> Array:
+    """Return logarithms of seconds less the medians; 0 for algorithms that have none."""
+    pairs = zip(algorithms, logs.tolist(), strict=True)
     return np.array([log - medians.get(which, log) for which, log in pairs])
 
 
-def _present(rows: Rows) -> list[bytes]:
-    """Return which parameters each point has."""
-    data, width = np.isnan(rows).tobytes(), rows.shape[1]
+def _algorithms(rows: Rows, decides: NDArray[np.bool_]) -> list[bytes]:
+    """Return the algorithm of each point: its deciding words, and which parameters it has."""
+    both = np.hstack([np.where(decides, np.nan_to_num(rows, nan=-1.0), 0.0), np.isnan(rows)])
+    data, width = both.tobytes(), both[:1].nbytes
     return [data[i * width : (i + 1) * width] for i in range(len(rows))]
 
 

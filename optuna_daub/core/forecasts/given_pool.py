@@ -7,8 +7,8 @@ study, each time 15 % more: workers that know the same agree on them.
 Learners are *lost* if they failed, collapsed or violate a constraint. So are those without a score
 that had an error, though they may be tried again. To new points lost learners count as trained on
 all the data, with a score that is the lower the more of their neighbours are lost. Otherwise
-points where learners fail would stay unknown, and nothing else would be proposed. They change no
-forecast of a learner, and their own forecasts follow from their scores alone.
+points where learners fail would stay unknown, and nothing else would be proposed. Their scores
+change no forecast of another learner, and their own forecasts follow from these alone.
 """
 
 from __future__ import annotations

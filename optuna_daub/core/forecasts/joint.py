@@ -159,8 +159,7 @@ class Joint(Forecaster):
         """Return the expected change of each forecast at `size` by a score at `at`.
 
         It is a scale, in one array for learners and one for candidates: at most that of the
-        forecast, 0 for learners trained on `at` examples or more, and NaN for those without a
-        score.
+        forecast, and 0 for learners trained on `at` examples or more.
 
         Args:
             pool: the pool.
@@ -181,8 +180,8 @@ class Joint(Forecaster):
         _, variance = study.ahead(at)
         with np.errstate(divide="ignore", invalid="ignore"):
             changed = np.where(variance > 0.0, both / np.sqrt(variance), 0.0)
-        _, candidates = super().look(pool, at, size)
-        return np.where(study.is_begun, study.unit * changed, np.nan), candidates
+        new, candidates = super().look(pool, at, size)
+        return np.where(study.is_begun, study.unit * changed, new), candidates
 
 
 class _Study(NamedTuple):

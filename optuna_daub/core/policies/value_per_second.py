@@ -7,8 +7,8 @@ loses what it makes too late. Four cases need more:
 
 * A new algorithm has parameters that nobody has tuned. Its first learner counts as a typical
   candidate of the known ones, and has to beat one; in return its cost includes all that was spent
-  so far. Only its training shows its seconds, so it may start even if it would probably be late
-  with all the data.
+  so far. Only its training shows its seconds, so it starts small, even if it would probably be
+  late with all the data.
 * Before the first full-data model there is no score to improve on. Learners are compared with the
   median forecast, and candidates with the best one. A training on all the data may cost twice
   what was spent so far, and candidates start small. If none seems to be in time, learners may
@@ -52,7 +52,6 @@ from optuna_daub.core.pool import NoProposer
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.prices import Prices
 from optuna_daub.core.prices import Terms
-from optuna_daub.core.prices import is_untried
 from optuna_daub.core.prices import stops_of
 from optuna_daub.core.prices import table_of
 
@@ -80,7 +79,7 @@ class ValuePerSecond(Policy):
     """Forecaster of the scores; None: `Process` in open pools, `Joint` in closed ones."""
     cost: Literal["seconds", "examples"] = "seconds"
     """Unit of costs: measured seconds, or training examples for the same decisions on every
-    machine."""
+    machine. With "examples" a `Process` must have `is_timed=False`."""
     price: float = closed_pool.PRICE
     """Smallest improvement for a full training in closed pools. It holds once half of the cost of
     training everything was spent. It is a share of the best score minus the median first one, at
@@ -89,6 +88,12 @@ class ValuePerSecond(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         named("cost", self.cost, {"seconds": True, "examples": True})
+        is_timed = isinstance(self.forecaster, Process) and self.forecaster.is_timed
+        if self.cost == "examples" and is_timed:
+            raise ValueError(
+                'With `cost="examples"` decisions must not depend on seconds, but `forecaster` is '
+                "a `Process` that learns from them: give it `is_timed=False`."
+            )
         if not 0 <= number("price", self.price) < math.inf:
             raise ValueError(f"`price` must be at least 0 and finite, but got {self.price}.")
 
@@ -131,8 +136,6 @@ class ValuePerSecond(Policy):
     def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
         """Return a new learner's first training, at the size of its largest price.
 
-        The first learner of a new algorithm starts small.
-
         Once there is a full-data model and another learner can be proposed, it is declined if its
         training on all the data may end too late, except the first learner of a new
         algorithm. It is declined too if a better learner would then end too late.
@@ -147,8 +150,6 @@ class ValuePerSecond(Policy):
         if own.max() >= 0.0:
             # A learner without hope starts small: rounding errors would choose its size.
             has_hope = own.max() > NO_HOPE * known.value
-            # So does the first of a new algorithm: only its training shows its seconds.
-            has_hope &= not alone.content.once(is_untried)[place]
             start = stops_of(self.sizes)[int((own if has_hope else own >= 0.0).argmax())]
             text = f"expected gain {own.max():.2g} per {self._unit(pool)} there"
             return Extend(learner, start, Reason(text))

@@ -23,7 +23,9 @@ from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.costs.cost_model import efforts
 from optuna_daub.core.costs.cost_model import taking_part
 from optuna_daub.core.costs.cost_model import typical_seconds
+from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
+from optuna_daub.core.space import Words
 
 
 FULL = 16_000
@@ -139,6 +141,35 @@ def test_efforts_do_not_depend_on_the_machine_nor_on_other_algorithms(factor: fl
     of_points = found.of(space.rows([*points, {"kind": "net"}]))
     assert (np.diff(of_points.reshape(-1)[:3]) > 0.0).all()
     assert of_points[-1] == 0.0, "nothing is known of a new algorithm's other points"
+
+
+@pytest.mark.parametrize("seconds", [1e-3, 1.0])
+def test_a_new_algorithm_is_not_compared_with_one_that_has_no_parameters(seconds: float) -> None:
+    points: list[dict[str, Any]] = [{"kind": "mean"}, *({"kind": "tree", "d": x} for x in (1, 2))]
+    times = [seconds, 1.0, 2.0]
+    curves = Curves(
+        LearningCurve(i, (Observation(FULL, 0.8, seconds=time),), parameters=point)
+        for i, (point, time) in enumerate(zip(points, times, strict=True))
+    )
+    space = Space((("kind", Words(("mean", "tree", "boost"))), ("d", Range(0, 3))))
+    assert efforts(curves, FULL, space).of(space.rows([{"kind": "boost"}])).tolist() == [0.0]
+
+
+def test_efforts_are_known_of_timed_learners_and_of_the_latest_others() -> None:
+    """Of those that were not timed long ago nothing is known."""
+    rng = np.random.default_rng(0)
+    count = 2 * LATEST
+    curves = []
+    for i in range(2 * count):
+        x, seconds = float(rng.random()), None
+        if i >= count:
+            seconds = math.exp(3.0 * x)
+        seen = Observation(FULL, 0.8, seconds=seconds)
+        curves.append(LearningCurve(i, (seen,), parameters={"x": x}))
+    found = efforts(Curves(curves), FULL, Space((("x", Range(0.0, 1.0)),))).learners
+    assert (found[: count - LATEST] == 0.0).all()
+    assert (found[count - LATEST : count] != 0.0).all()
+    assert np.median(found[count:]) == pytest.approx(0.0, abs=1e-9)
 
 
 def test_learners_whose_trainings_go_on_pay_for_new_examples_only() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -52,9 +51,6 @@ from tests.strategies import N_VALIDATION
 from tests.strategies import known_curves
 
 
-COSTS: tuple[Literal["seconds", "examples"], ...] = ("seconds", "examples")
-
-
 @dataclass(frozen=True)
 class Case:
     """A policy, and what it may answer."""
@@ -75,6 +71,7 @@ def straight_to_the_end(curve: LearningCurve, sizes: tuple[int, ...]) -> int:
 
 FORECASTERS: dict[str, Forecaster] = {**test_every_forecaster.FORECASTERS}
 FORECASTERS["process"] = Process(SIZES[-1])
+UNTIMED = Process(SIZES[-1], is_timed=False)
 STEPS: dict[str, StepRule] = {"next": next_of_grid, "straight": straight_to_the_end}
 SCHEDULERS = {"gradient": gradient_ci, "ucb": ucb, "round robin": round_robin}
 
@@ -110,10 +107,12 @@ PAIRS: dict[str, Policy] = {
         for scheduler, inequality in product(SCHEDULERS, INEQUALITIES)
     },
     **{
-        f"value per {cost[:-1]}, {forecaster}": ValuePerSecond(
-            SIZES, FORECASTERS[forecaster], cost
-        )
-        for forecaster, cost in product(FORECASTERS, COSTS)
+        f"value per second, {forecaster}": ValuePerSecond(SIZES, FORECASTERS[forecaster])
+        for forecaster in FORECASTERS
+    },
+    **{
+        f"value per example, {forecaster}": ValuePerSecond(SIZES, one, "examples")
+        for forecaster, one in {**FORECASTERS, "process": UNTIMED}.items()
     },
 }
 """Every part with every partner that it can have."""

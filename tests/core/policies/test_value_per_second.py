@@ -22,6 +22,7 @@ from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
+from optuna_daub.core import Process
 from optuna_daub.core import Propose
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.core import Wait
@@ -310,14 +311,22 @@ def test_a_new_learner_starts_where_its_price_is_largest() -> None:
     assert begun.size == stops_of(SIZES)[int(POLICY.prices(pool).learners[12].argmax())]
 
 
-def test_the_first_learner_of_a_new_algorithm_starts_small() -> None:
-    """By its price it would start on more data; a small training shows its seconds, too."""
+def test_the_first_learner_of_a_new_algorithm_starts_small_even_again() -> None:
+    """A worker that died has left it without a score."""
     pool = replace(pool_of(), space=None, proposer=NoProposer())
     pool = pool.with_newcomer(12, {"kind": "net", "rate": 0.6, "units": 900})
-    assert POLICY.prices(pool).learners[12].argmax() > 0
     begun = POLICY.start(pool, 12, SIZES[1])
     assert isinstance(begun, Extend)
     assert begun.size == SIZES[0]
+    assert np.isneginf(POLICY.prices(pool).learners[12, 1:]).all(), (
+        "nor does it start again larger"
+    )
+
+
+def test_examples_as_costs_need_a_process_without_seconds() -> None:
+    with pytest.raises(ValueError, match=r"must not depend on seconds.*`is_timed=False`"):
+        ValuePerSecond(SIZES, Process(FULL), "examples")
+    assert ValuePerSecond(SIZES, Process(FULL, is_timed=False), "examples").cost == "examples"
 
 
 # Workers side by side.
