@@ -28,7 +28,6 @@ from optuna_daub.objective.scoring import own_limits
 from optuna_daub.objective.scoring import task_of
 from optuna_daub.objective.training import Training
 from optuna_daub.study import AllocationPruner
-from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import host
 from optuna_daub.study.limits import write_limits
 from optuna_daub.study.records import read_run
@@ -195,13 +194,6 @@ class StudyChecks:
         if study in self._told:
             return
         self._told.add(study)
-        if not isinstance(study.sampler, DataAllocationSampler):
-            _logger.warning(
-                "The sampler of study '%s' is %s, so learners are pruned for good and none is "
-                "resumed. Pass `sampler=DataAllocationSampler()` to `optuna.create_study`.",
-                study.study_name,
-                type(study.sampler).__name__,
-            )
         if largest < self._division.n_train:
             _logger.warning(
                 "%s of %s rows to train on are left out: `max_resource` is %s. Pass "

@@ -152,7 +152,8 @@ def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
     found = "the class itself" if isinstance(pruner, type) else type(pruner).__name__
     raise SetupError(
         f"The pruner of the study must be one of optuna_daub, but got {found}: pass "
-        "`pruner=DAUBPruner(max_resource=...)` to `optuna.create_study`."
+        "`pruner=DAUBPruner(max_resource=...)` and `sampler=DataAllocationSampler()` to "
+        "`optuna.create_study` or `optuna.load_study`."
     )
 
 
@@ -249,6 +250,12 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
 
 def _all_sizes(trial: optuna.Trial, policy: Policy, worker: Worker) -> Iterator[int]:
     """Yield all sizes for a trial of another sampler, until the pruner prunes it."""
+    worker.warn(
+        "sampler",
+        f"The sampler of the study is {type(trial.study.sampler).__name__}, so trials are pruned "
+        "for good, and no learner is resumed. Pass `sampler=DataAllocationSampler()` to "
+        "`optuna.create_study` or `optuna.load_study`.",
+    )
     for size in policy.sizes:
         worker.turns[trial.number] = Turn(size, time.perf_counter())
         yield size

@@ -15,7 +15,10 @@ from sklearn.metrics import hamming_loss
 from sklearn.metrics import make_scorer
 from sklearn.naive_bayes import GaussianNB
 
+from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
+from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.limits import Limits
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
@@ -54,9 +57,28 @@ def test_a_forgotten_sampler_is_said_once(sampler: Any, caplog: pytest.LogCaptur
     objective = TrainingSizeObjective(build, X, Y)
     study = created(sampler=sampler)
     study.optimize(objective, n_trials=3)
-    (said,) = _told(caplog, "none is resumed")
+    (said,) = _told(caplog, "no learner is resumed")
     assert type(sampler).__name__ in said
     assert "sampler=DataAllocationSampler()" in said
+
+
+def test_a_sampler_forgotten_in_a_begun_study_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    """Optuna stores no sampler. The objective is one that asks for the sizes itself."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        for n in training_sizes(trial):
+            report(trial, n, x - 10.0 / n)
+        return x - 10.0 / n
+
+    begun = created(sampler=DataAllocationSampler(seed=0, n_learners=3))
+    begun.optimize(objective, n_trials=4)
+    assert not _told(caplog, "resumed")
+    named = {"study_name": begun.study_name, "storage": begun._storage}
+    later = optuna.load_study(**named, pruner=begun.pruner)
+    later.optimize(objective, n_trials=3)
+    (said,) = _told(caplog, "no learner is resumed")
+    assert "`optuna.load_study`" in said
 
 
 @pytest.mark.parametrize("kwargs", [{}, {"cv": 3}, {"X_valid": X, "y_valid": Y}])
