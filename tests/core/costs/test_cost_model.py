@@ -156,7 +156,7 @@ def test_a_new_algorithm_is_not_compared_with_one_that_has_no_parameters(seconds
 
 
 def test_efforts_are_known_of_timed_learners_and_of_the_latest_others() -> None:
-    """Of those that were not timed long ago nothing is known."""
+    """Nothing is known of the earlier ones that were not timed."""
     rng = np.random.default_rng(0)
     count = 2 * LATEST
     curves = []
