@@ -182,8 +182,8 @@ def _parameter(name: str, given: Any) -> Parameter:
     if isinstance(given, _NO_LISTS) or not isinstance(given, Iterable):
         raise TypeError(
             f"Each parameter must have a distribution or a list of values, but {brief(name)} has "
-            f"{brief(given)}. Pass a list: of one for a single value, `list(d.values())` for a dict "
-            "`d`, `list(s)` for a set or an iterator `s`."
+            f"{brief(given)}. Pass a list: of one for a single value, `list(d.values())` for a "
+            "dict `d`, `list(s)` for a set or an iterator `s`."
         )
     values = list(given)
     if not values:
