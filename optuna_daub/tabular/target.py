@@ -28,6 +28,7 @@ from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import said_lost
 from optuna_daub.tabular.target_kinds import FEW_VALUES
 from optuna_daub.tabular.target_kinds import kind_of
+from optuna_daub.tabular.target_kinds import times_among
 
 
 MIN_ROWS = 20
@@ -97,7 +98,7 @@ def checked_target(
 
     Text, categories and booleans are classes. Whole numbers are classes if there are at most 20
     different ones. All other numbers are amounts, and so are dates and durations. Text is dates
-    if there are more than 20 different ones, all such as 2020-01-31.
+    or durations if there are more than 20 different ones.
 
     Args:
         frame: table with the target.
@@ -158,10 +159,14 @@ def _read(
     """Return the kind of known values, the values, and notes on words among them."""
     pandas = imported("pandas")
     words: list[str] = []
-    # So few dates or durations as text are amounts only if asked for.
-    kind, known = kind_of(column, name, pandas, 0 if given == "regression" else FEW_VALUES)
+    kind, known = kind_of(column, name, pandas)
     is_category = isinstance(column.dtype, pandas.CategoricalDtype)
-    if kind == "text" and (given == "regression" or not is_category):
+    may_be_more = kind == "text" and (given == "regression" or not is_category)
+    if may_be_more and given != "classification":
+        # So few dates or durations as text are amounts only if asked for.
+        few = 0 if given else FEW_VALUES
+        kind, known, words = times_among(known, name, few)
+    if may_be_more and kind == "text":
         may_be_amounts = given is not None or as_written is not None
         kind, known, words = _numbers_or_words(known, name, given, may_be_amounts=may_be_amounts)
     if kind in ("text", "yes or no") or given == "classification":

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import numbers
-import re
 from typing import Any
 
 import numpy as np
 
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import as_numbers
+from optuna_daub.tabular.table import imported
+from optuna_daub.tabular.table import is_text
+from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import real_words
+from optuna_daub.tabular.table import said_lost
+from optuna_daub.tabular.times import are_durations
+from optuna_daub.tabular.times import as_dates
+from optuna_daub.tabular.times import as_durations
+from optuna_daub.tabular.times import date_forms
 
 
 FEW_VALUES = 20
 """Largest number of different whole numbers that count as classes, as in
 `TrainingSizeObjective`."""
 
-_LONG = re.compile(r"\s*-?\d{1,5} days?(?: [-+]?\d\d:\d\d:\d\d(?:\.\d+)?)?\s*")
-"""Text of a duration with its days, as pandas writes all of a column."""
-
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
-"""Text of an ISO date, which means the same day everywhere."""
+_WITH_UNIT = r"\d ?day"
+"""Pattern of the words that tell durations from times of day."""
 
 
-def kind_of(known: Any, name: str, pandas: Any, few: int = FEW_VALUES) -> tuple[str, Any]:
+def kind_of(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
     """Return the kind of values and the converted values.
 
     Kinds are "text", "yes or no", "numbers", "dates" (without a time zone) and "durations".
@@ -33,7 +37,6 @@ def kind_of(known: Any, name: str, pandas: Any, few: int = FEW_VALUES) -> tuple[
         known: values, none of them missing.
         name: name of the column.
         pandas: the package.
-        few: largest number of different dates or durations as text that count as text.
 
     Raises:
         TableError: if they are none of these.
@@ -52,15 +55,15 @@ def kind_of(known: Any, name: str, pandas: Any, few: int = FEW_VALUES) -> tuple[
     if types.is_timedelta64_dtype(known.dtype) or str(known.dtype).startswith("duration"):
         return "durations", pandas.to_timedelta(known)
     if types.is_object_dtype(known.dtype):
-        return _kind_of_objects(known, name, pandas, few)
+        return _kind_of_objects(known, name, pandas)
     if types.is_string_dtype(known.dtype):
-        return _kind_of_text(known, name, pandas, few)
+        return "text", _as_text(known, pandas)
     raise TableError(
         f"`target` must be classes or amounts, but `{name}` has values of type {known.dtype}."
     )
 
 
-def _kind_of_objects(known: Any, name: str, pandas: Any, few: int) -> tuple[str, Any]:
+def _kind_of_objects(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
     """Return the kind of values that are stored as objects, and the converted values."""
     found = {_word(value) for value in known}
     if found == {"bool"}:
@@ -72,25 +75,37 @@ def _kind_of_objects(known: Any, name: str, pandas: Any, few: int) -> tuple[str,
     if found == {"duration"}:
         return "durations", pandas.to_timedelta(known)
     if "text" in found and found <= {"text", "number", "bool"}:
-        return _kind_of_text(known, name, pandas, few)
+        return "text", _as_text(known, pandas)
     raise TableError(
         f"`target` must be classes or amounts, but `{name}` has values of "
         f"{' and '.join(sorted({type(value).__name__ for value in known}))}."
     )
 
 
-def _kind_of_text(known: Any, name: str, pandas: Any, few: int) -> tuple[str, Any]:
-    """Return text, or dates if there are many and all are written year first, or durations.
+def _as_text(known: Any, pandas: Any) -> Any:
+    return pandas.Series([*map(str, known)], index=known.index, dtype=object)
 
-    Words for a missing cell among dates and durations become missing.
+
+def times_among(known: Any, name: str, few: int) -> tuple[str, Any, list[str]]:
+    """Return the kind of text, its values, and notes on them.
+
+    Text is dates or durations if more than a few different words are, and nearly all of them, as
+    in a feature. The other words are missing then. Times of day such as 8:15 stay text.
     """
-    text = pandas.Series([*map(str, known)], index=known.index, dtype=object)
-    real = real_words(text)
-    if real.nunique() > few and all(map(_ISO_DATE.fullmatch, real)):
-        return "dates", _dates(real, name, pandas).reindex(text.index)
-    if real.nunique() > few and all(map(_LONG.fullmatch, real)):
-        return "durations", pandas.to_timedelta(real).reindex(text.index)
-    return "text", text
+    real = real_words(known)
+    said: list[str] = []
+    if real.nunique() <= few or not is_text(real) or numbers_among(real):
+        return "text", known, said
+    if are_durations(real) and real.str.contains(_WITH_UNIT).any():
+        kind, found = "durations", imported("pandas").to_timedelta(as_durations(real), unit="s")
+    elif forms := date_forms(real):
+        kind, found = "dates", as_dates(real, forms)
+        said += [f"`{name}` {forms.note}."] if forms.note else []
+    else:
+        return "text", known, said
+    lost = real[found.isna()]
+    said += [f"`{name}` {said_lost(lost, len(known), kind)}."] if len(lost) else []
+    return kind, found.reindex(known.index), said
 
 
 def _dates(known: Any, name: str, pandas: Any) -> Any:
