@@ -25,6 +25,7 @@ from optuna_daub.tabular.target import Target
 from optuna_daub.tabular.times import are_durations
 from optuna_daub.tabular.times import as_dates
 from optuna_daub.tabular.times import as_durations
+from optuna_daub.tabular.times import date_forms
 
 
 MAX_LEAK_ROWS, MIN_LEAK_ROWS = 10_000, 400
@@ -166,8 +167,7 @@ def _are_names(column: Any) -> bool:
         words = words.map(str)
     if not all(isinstance(word, str) and word and " " not in word.strip() for word in words):
         return False
-    are_dates = _is_date(words.iloc[0]) or _is_date(words.iloc[-1])  # one may be "NA"
-    return not are_dates and not all(map(_is_number, words))
+    return not (are_durations(words) or date_forms(words) or all(map(_is_number, words)))
 
 
 def _counts(known: NDArray[Any], name: str) -> bool:
@@ -189,14 +189,6 @@ def _is_number(word: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_date(word: str) -> bool:
-    pandas = imported("pandas")
-    if not word[:1].isdigit() or _is_number(word):
-        return False
-    with quiet():  # pandas warns of days before months, and of quarters
-        return bool(pandas.notna(pandas.to_datetime(word, errors="coerce")))
 
 
 def _giving_away(frame: Any, target: Target) -> Iterator[str]:

@@ -32,6 +32,9 @@ _DURATION = (
     r"\s*[-+]?(?:\d{1,5} ?days?|(?:\d+ days?,? )?[-+]?\d{1,3}:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
     r"(?:\s*[AaPp][Mm])?)\s*"
 )
+_YEAR = r"((?:1[6-9]|2[01])\d\d)"
+_QUARTER = re.compile(rf"^(?:{_YEAR}[- ]?Q([1-4])|Q([1-4])[-/ ]{_YEAR})$")
+"""Pattern of quarters such as 2015Q1 and Q1/2015, but not of part numbers such as 4500Q2."""
 _SPANS = (str, datetime.time, datetime.timedelta, np.timedelta64)
 """Types of cells that may hold a duration."""
 
@@ -61,7 +64,7 @@ def date_forms(column: Any) -> Forms | None:
     'has years of two digits: taken for 1924 to 2023'
     >>> date_forms(pd.Series(["red", "2020-12-31"]))
     """
-    words = real_words(_first_days(column.dropna().str.strip()))
+    words = real_words(_first_days(column.dropna()))
     words = words.sample(min(len(words), CHECKED), random_state=0)
     found: list[str] = []
     notes: list[str] = []
@@ -228,9 +231,11 @@ def as_dates(column: Any, forms: Forms | None = None) -> Any:
 
 def _first_days(words: Any) -> Any:
     """Return words with weeks, whose text has their last day too, and quarters as first days."""
+    words = words.str.strip()
     words = words.str.replace(r"^(\d{4}-\d\d-\d\d)/\d{4}-\d\d-\d\d$", r"\1", regex=True)
-    return words.str.replace(r"^(\d{4})Q([1-4])$", _first_day, regex=True)
+    return words.str.replace(_QUARTER, _first_day, regex=True)
 
 
 def _first_day(quarter: re.Match[str]) -> str:
-    return f"{quarter[1]}-{3 * int(quarter[2]) - 2:02}-01"
+    year, number = quarter[1] or quarter[4], quarter[2] or quarter[3]
+    return f"{year}-{3 * int(number) - 2:02}-01"

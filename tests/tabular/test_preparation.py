@@ -183,6 +183,15 @@ TIMES = {
 }
 
 
+@pytest.mark.parametrize("form", ["%Y-Q%q", "%Y Q%q", "Q%q %Y", "Q%q-%Y", "Q%q/%Y", " %YQ%q "])
+def test_quarters_are_their_first_days_however_they_are_written(form: str) -> None:
+    text = pandas.Series(TIMES["quarters"]).dt.strftime(form)
+    for cells in (text, TIMES["quarters"]):
+        before, said, after = learnt_and_later(cells, text)
+        assert (said, before.tolist()) == ("", after.tolist())
+        np.testing.assert_array_equal(before, TIMES["quarters"].year)
+
+
 @pytest.mark.parametrize("kind", TIMES)
 def test_periods_and_durations_are_the_same_from_their_own_file(kind: str, tmp_path: Any) -> None:
     preparation, before = prepared(TIMES[kind])
@@ -281,6 +290,7 @@ def test_what_may_be_no_number_stays_words(cells: list[str], form: str) -> None:
         ["1-2-3", "10.0.0.1", "May", "12:5", "2020-13-45", "3:2", "A 1/2/2020"],
         ["59:30", "1:00:30", "58:01", "1:02:00"],  # minutes and seconds, and hours
         ["88:44:18", "10:65:02", "71:99:01"],
+        ["4500Q2", "4501Q1", "4500Q3"],
         ["31/12/2020", "30/11/2020", "12/31/2020"],  # days and months change places
     ],
 )
@@ -436,6 +446,9 @@ def test_a_moment_is_the_same_in_any_zone_and_in_text(fitted: str) -> None:
 SAME: dict[str, Any] = {
     "quarters": TIMES["quarters"],
     "weeks": TIMES["weeks"],
+    "quarters of years": [
+        f"Q{q}/{year}" for year in range(1990, 1990 + N // 4) for q in range(1, 5)
+    ],
     "whole days": pandas.to_timedelta(RNG.integers(0, 50, N), unit="D"),
     "sentences": [f"a {word} {i}" for i, word in enumerate(WORDS)],
     "identifiers": [uuid.UUID(int=i * 3**70) for i in range(N)],

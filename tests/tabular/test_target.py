@@ -181,6 +181,10 @@ NOTES: dict[str, tuple[Any, str]] = {
         [f"{1 + i % 6}/{1 + i % 5}/2020" for i in range(N)],
         r"`y` has dates such as \d/\d/2020: months are taken to come first.",
     ),
+    "quarters": (
+        [f"2{i % 25:03}-Q{1 + i % 4}" for i in range(N)],
+        "`y` has 60 different dates, predicted by days since 2000-01-01",
+    ),
     "a word among dates": (
         ["unknown", *DATES["days first"]],
         r"`y` has dates, but 1 of 61 cells is none \('unknown'\): taken for missing.",
