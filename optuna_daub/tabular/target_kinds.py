@@ -14,6 +14,7 @@ from optuna_daub.tabular.table import is_text
 from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import real_words
 from optuna_daub.tabular.table import said_lost
+from optuna_daub.tabular.times import WITH_UNIT
 from optuna_daub.tabular.times import are_durations
 from optuna_daub.tabular.times import as_dates
 from optuna_daub.tabular.times import as_durations
@@ -23,9 +24,6 @@ from optuna_daub.tabular.times import date_forms
 FEW_VALUES = 20
 """Largest number of different whole numbers that count as classes, as in
 `TrainingSizeObjective`."""
-
-_WITH_UNIT = r"\d ?day"
-"""Pattern of the words that tell durations from times of day."""
 
 
 def kind_of(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
@@ -90,13 +88,14 @@ def times_among(known: Any, name: str, few: int) -> tuple[str, Any, list[str]]:
     """Return the kind of text, its values, and notes on them.
 
     Text is dates or durations if more than a few different words are, and nearly all of them, as
-    in a feature. The other words are missing then. Times of day such as 8:15 stay text.
+    in a feature. The other words are missing then. Words such as 8:15 alone stay text, as they
+    may be times of day.
     """
     real = real_words(known)
     said: list[str] = []
     if real.nunique() <= few or not is_text(real) or numbers_among(real):
         return "text", known, said
-    if are_durations(real) and real.str.contains(_WITH_UNIT).any():
+    if are_durations(real) and real.str.count(WITH_UNIT).any():
         kind, found = "durations", imported("pandas").to_timedelta(as_durations(real), unit="s")
     elif forms := date_forms(real):
         kind, found = "dates", as_dates(real, forms)

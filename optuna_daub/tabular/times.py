@@ -28,10 +28,18 @@ LONGEST = 40
 
 _SHORT_YEAR = re.compile(r"^(\d{1,2}([-/. ])(?:\d{1,2}|[A-Za-z]{3,9})\2)(\d\d)(?![\d:])")
 _HALF_OF_DAY = re.compile(r"\s*\b[AaPp][Mm]$|(?<=\d)[AaPp][Mm]$")
-_DURATION = (
-    r"\s*[-+]?(?:\d{1,5} ?days?|(?:\d+ days?,? )?[-+]?\d{1,3}:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?"
-    r"(?:\s*[AaPp][Mm])?)\s*"
+_CLOCK = r"(?:\d+ days?,? )?[-+]?\d{1,3}:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:\s*[AaPp][Mm])?"
+_PARTS = "".join(
+    rf"(?:\d{{1,7}}(?:\.\d+)? ?(?:{unit})(?![A-Za-z])(?:,? and |,? ?))?"
+    for unit in ("w|weeks?", "d|days?", "h|hrs?|hours?", "m|mins?|minutes?", "s|secs?|seconds?")
 )
+"""Pattern of a duration in words, with units in falling order."""
+_ISO_PARTS = r"P(?=T?\d)(?:\d{1,5}D)?(?:T(?:\d{1,7}H)?(?:\d{1,7}M)?(?:\d{1,7}(?:\.\d+)?S)?)?"
+_DURATION = rf"\s*[-+]?(?:{_CLOCK}|(?=\d)(?i:{_PARTS})|{_ISO_PARTS})\s*"
+WITH_UNIT = r"(?i)(\d) ?([wdhms])(?:[a-z]|,? and)*"
+"""Pattern of a unit of time and what ends with it, in a duration."""
+_ONE_UNIT = r"(?i)\s*[-+]?[\d.]+ ?(?!day)[a-z]+\s*"
+"""Pattern of a duration that is an amount with a unit; whole days are none."""
 _YEAR = r"((?:1[6-9]|2[01])\d\d)"
 _QUARTER = re.compile(rf"^(?:{_YEAR}[- ]?Q([1-4])|Q([1-4])[-/ ]{_YEAR})$")
 """Pattern of quarters such as 2015Q1 and Q1/2015, but not of part numbers such as 4500Q2."""
@@ -157,9 +165,10 @@ def _read(words: Any, form: str, first_year: int = 1969) -> Any:
 
 
 def are_durations(column: Any) -> bool:
-    """Return whether nearly all words of a column of text are times such as 8:15 or 27:45:10.5.
+    """Return whether nearly all words of a column of text are times such as 8:15 or 2 h 15 min.
 
-    Not with both 59:30 and 1:00:30, as the first may be minutes and seconds.
+    Not with both 59:30 and 1:00:30, as the first may be minutes and seconds, and not with amounts
+    in one unit only, as 5 m may be a length.
 
     >>> import pandas as pd
     >>> are_durations(pd.Series(["8:15", "11:30 PM", None])), are_durations(pd.Series(["3:x"]))
@@ -170,7 +179,8 @@ def are_durations(column: Any) -> bool:
     words = words[words.str.fullmatch(_DURATION)]
     of_day = words.str.contains("[AaPp][Mm]")
     are_alike = words[~of_day & words.str.contains(":")].str.count(":").nunique() < 2
-    return are_alike and len(words) > 0 and len(words) >= NEARLY_ALL * n_words
+    are_amounts = words.str.fullmatch(_ONE_UNIT).all()
+    return are_alike and not are_amounts and len(words) >= NEARLY_ALL * n_words
 
 
 def as_durations(column: Any) -> Any:
@@ -182,17 +192,25 @@ def as_durations(column: Any) -> Any:
     """
     pandas = imported("pandas")
     if not pandas.api.types.is_timedelta64_dtype(column.dtype):
-        cells = column.astype(object)
-        in_days = cells.map(lambda cell: isinstance(cell, str) and "day" in cell).astype(bool)
-        cells = cells.where(as_numbers(column).isna() | in_days)
-        read = [_said(cell) if isinstance(cell, _SPANS) else None for cell in cells]
+        read = [_said(cell) if isinstance(cell, _SPANS) else None for cell in column]
         words = pandas.Series(read, column.index, dtype="string").str.strip()
-        words = words.str.replace(r"^([-+]?\d+:\d\d)(?=\s*[AaPp][Mm]$|$)", r"\1:00", regex=True)
+        are_told = words.str.fullmatch(_DURATION, na=False).astype(bool)
+        words = words.where(as_numbers(column).isna() | are_told)
+        words = words.str.replace(
+            r"((?:^|\s)[-+]?\d+:\d\d)(?=\s*[AaPp][Mm]$|$)", r"\1:00", regex=True
+        )
+        words = words.str.replace(r"^([-+]?)PT?", r"\1", regex=True)
+        words = words.str.replace(WITH_UNIT, _short, regex=True)
         column = pandas.to_timedelta(words.astype(object), errors="coerce")
         halves = words.str.replace(r"\s*([AaPp][Mm])$", r" \1", regex=True)
         clock = pandas.to_datetime(halves, format="%I:%M:%S %p", errors="coerce")
         column = column.fillna(clock - pandas.Timestamp("1900-01-01"))
     return column.dt.total_seconds()
+
+
+def _short(part: re.Match[str]) -> str:
+    unit = part[2].lower()
+    return part[1] + (unit.upper() if unit in "wd" else unit)  # as pandas writes them
 
 
 def _said(cell: Any) -> str:

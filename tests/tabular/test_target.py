@@ -81,8 +81,11 @@ DURATIONS = {
     "arrow": pandas.array(
         pandas.to_timedelta(range(N), unit="min").as_unit("us"), dtype="duration[us][pyarrow]"
     ),
+    "text": [str(datetime.timedelta(days=1, minutes=i)) for i in range(N)],
+    "words": [f"1d {i}m" for i in range(N)],
+    "ISO": [f"P1DT{i}M" for i in range(N)],
 }
-"""Whole minutes, each kind of column that holds them."""
+"""Whole minutes, text with a day more, each kind of column that holds them."""
 
 
 @pytest.mark.parametrize("kind", CLASSES)
@@ -111,8 +114,12 @@ def test_dates_are_days_and_come_back_as_dates(kind: str) -> None:
 @pytest.mark.parametrize("kind", DURATIONS)
 def test_durations_are_seconds_and_come_back(kind: str) -> None:
     target = target_of(DURATIONS[kind])
-    assert (target.task, target.values.tolist()) == ("regression", [60 * i for i in range(N)])
-    assert (target.times.back(target.values) == DURATIONS["timedelta"].to_numpy()).all()
+    day = 86_400 * isinstance(DURATIONS[kind], list)
+    assert (target.task, target.values.tolist()) == (
+        "regression",
+        [60 * i + day for i in range(N)],
+    )
+    assert (target.times.back(target.values - day) == DURATIONS["timedelta"].to_numpy()).all()
 
 
 def test_dates_with_a_time_of_day_come_back_with_it() -> None:
@@ -208,8 +215,9 @@ def test_the_task_can_be_given() -> None:
     assert target_of(codes).task == "classification"
     assert target_of(codes, "regression").values[1] == 1.0
     assert {*target_of(CLASSES["category of numbers"], "regression").values} == {1.5, 2.5}
-    days = target_of(["1 days", "2 days"] * HALF, "regression")
-    assert {*days.times.back(days.values).astype("timedelta64[D]").astype(int)} == {1, 2}
+    for few in (["1 days", "2 days"], ["1d 0h", "2d 0h"], ["P1D", "PT48H"]):
+        days = target_of(few * HALF, "regression")
+        assert {*days.times.back(days.values).astype("timedelta64[D]").astype(int)} == {1, 2}
     for few in (["2020-02-01", "2020-03-01"], ["1.2.2020", "1.3.2020"]):
         assert {*target_of(few * HALF, "regression").values} == {0.0, 29.0}
 
