@@ -169,16 +169,23 @@ def _read(
     if may_be_more and kind == "text":
         may_be_amounts = given is not None or as_written is not None
         kind, known, words = _numbers_or_words(known, name, given, may_be_amounts=may_be_amounts)
-    if kind in ("text", "yes or no") or given == "classification":
+    if given == "classification" or (kind in ("text", "yes or no") and not given):
         kind, known = _as_written(kind, known, as_written)
+        if kind == "yes or no" and as_written is not None:
+            words.append(f"`{name}` has true and false in several spellings: taken for the same.")
     return kind, known, words
 
 
 def _as_written(kind: str, known: Any, as_written: Any) -> tuple[str, Any]:
-    """Return the kind of classes, and the classes as in their file if reading has changed them."""
+    """Return the kind of classes, and the classes as in their file if reading has changed them.
+
+    True and false in several spellings stay what they were read as.
+    """
     if as_written is None:
         return kind, known
-    return "text", as_written.loc[known.index].astype(object)
+    words = as_written.loc[known.index].astype(object)
+    is_merged = kind == "yes or no" and words.nunique() > known.nunique()
+    return (kind, known) if is_merged else ("text", words)
 
 
 def _are_finite(known: Any, kind: str) -> NDArray[np.bool_]:

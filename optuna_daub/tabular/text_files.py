@@ -159,10 +159,10 @@ def told_truth(frame: Any, keys: Iterable[Any], learnt: Learnt | None) -> dict[A
     """
     written = {}
     for key in keys:
-        known = frame[key].dropna()
-        is_truth = known.isin(_TRUTH)
+        words = frame[key].str.strip()
+        is_truth = words.dropna().isin(_TRUTH)
         if is_truth.all() or (learnt and is_truth.any()):
-            read = frame[key].astype(object).map(lambda word: _TRUTH.get(word, word))
+            read = frame[key].astype(object).mask(words.isin(_TRUTH), words.map(_TRUTH))
             written[key], frame[key] = frame[key], read
     return written
 

@@ -468,6 +468,7 @@ SAME: dict[str, Any] = {
     "blank cells among numbers": [["", f"${i}.5"][i % 2] for i in range(N)],
     "TRUE or FALSE": [["TRUE", "FALSE"][i % 2] for i in range(N)],
     "true, false or nothing": [["true", "false", ""][i % 3] for i in range(N)],
+    "truth and blanks": [["true", "FALSE ", "True", "false"][i % 4] for i in range(N)],
     "true, false or a word": [["true", "false", "both"][i % 3] for i in range(N)],
     "durations in words": [f"{i % 50} h {i} min" for i in range(N)],
     "durations by ISO": [f"PT{i % 50}H{i}M" for i in range(N)],
