@@ -62,6 +62,10 @@ DAYS = r"\s*[-+]?\d{1,5} ?days?\s*"
 
 _BEFORE = rf"(?:[{MONEY}]|[A-Z]{{3}})"
 _PREFIX = rf"(?:[-+{MINUS}]?[{BLANKS}]*{_BEFORE}?|{_BEFORE}[{BLANKS}]*[-+{MINUS}])"
+_OPEN = rf"(?:\(?{_PREFIX}|{_BEFORE}[{BLANKS}]*\()"
+_AFTER = rf"(?:[{MONEY}%]|{UNIT})?"
+_CLOSE = rf"(?:\)[{BLANKS}]*{_AFTER}|(?<=\d)[-{MINUS}][{BLANKS}]*{_AFTER}|{_AFTER}\)?)"
+"""Pattern of what follows a number. After 349,- there are no cents, and no minus."""
 _TELEPHONE = rf"\s*\d{{3}}(?:[{BLANKS}]\d{{3}}){{2,}}\s*"
 
 NEARLY_ALL = 0.9
@@ -142,7 +146,7 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
     """Return words with numbers as Python writes them, and which of them are numbers.
 
     Signs of money, per cent and units come last; those between thousands are left out. Amounts in
-    brackets are negative.
+    brackets are negative, and so are those of money with a minus after them.
 
     Args:
         words: column of text.
@@ -163,18 +167,24 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
         groups = rf"(?:{groups}|[1-9]\d?(?:,\d\d)+,\d{{3}})"
     digits = rf"(?:(?:{groups}|\d+)(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
     number = (
-        rf"[{BLANKS}]*(?P<open>\(?)(?P<before>{_PREFIX})[{BLANKS}]*(?P<digits>{digits})"
-        rf"[{BLANKS}]*(?P<after>(?:[{MONEY}%]|{UNIT})?)(?P<close>\)?)[{BLANKS}]*"
+        rf"[{BLANKS}]*(?P<before>{_OPEN})[{BLANKS}]*(?P<digits>{digits})[{BLANKS}]*"
+        rf"(?P<after>{_CLOSE})[{BLANKS}]*"
     )
     matches = re.sub(r"\(\?P<\w+>", "(?:", number)
     is_number = words.str.fullmatch(matches, na=False).astype(bool)
     if not is_number.any():
         return words, is_number
     parts = words[is_number].str.extract(f"^{number}$")
-    before = parts["before"].str.replace(rf"[-+{MINUS}{BLANKS}]", "", regex=True)
-    in_brackets = parts["open"] == "("
-    is_fine = (in_brackets == (parts["close"] == ")")) & ((before == "") | (parts["after"] == ""))
-    unit = before + parts["after"]
+    sides = parts[["before", "after"]]
+    units = sides.replace(rf"[-+{MINUS}{BLANKS}()]", "", regex=True)
+    has_minus = sides.apply(lambda side: side.str.contains(f"[-{MINUS}]", regex=True))
+    in_brackets = sides["before"].str.contains("(", regex=False)
+    is_fine = in_brackets == sides["after"].str.contains(")", regex=False)
+    is_fine &= (units == "").any(axis=1)
+    unit = units["before"] + units["after"]
+    # Without money 2- is a grade, and -2- or (2)- is no number.
+    is_alone = unit.str.fullmatch(_BEFORE) & ~has_minus["before"] & ~in_brackets
+    is_fine &= is_alone | ~has_minus["after"]
     if not are_known:
         has_unit = unit.str.contains("[^\\W\\d]", regex=True).astype(bool)
         # Capitals without a blank before or after the number, as in ABC100 or 5A, are codes.
@@ -191,7 +201,7 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
     bare = parts["digits"].str.replace(rf"[{thousands}{GROUPING}]", "", regex=True)
     if signs.decimal not in ("", "."):
         bare = bare.str.replace(signs.decimal, ".", regex=False)
-    is_negative = in_brackets ^ parts["before"].str.contains(f"[-{MINUS}]", regex=True)
+    is_negative = in_brackets ^ has_minus.any(axis=1)
     minus = is_negative.map({True: "-", False: ""}).astype(bare.dtype)
     plain = words.copy()
     blank = unit.str.fullmatch("[A-Z]+").map({True: " ", False: ""}).astype(bare.dtype)

@@ -274,6 +274,9 @@ def test_a_number_without_a_sign_is_an_amount_but_no_share(
         ["555 123 456", "555 765 432"],
         ["5 kg", "500 g"],
         ["(1)", "(2)"],
+        ["1-", "2", "2-", "3"],
+        ["5- kg", "7 kg"],
+        ["349.- €", "7 €"],  # without cents
         ["10 A", "12 B"],
         ["5 m", "3 h"],
         ["5m 3h", "1s 7d"],
