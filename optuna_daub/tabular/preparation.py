@@ -26,6 +26,7 @@ from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import real_words
 from optuna_daub.tabular.table import said_lost
 from optuna_daub.tabular.table import unit_of
+from optuna_daub.tabular.times import ISO
 from optuna_daub.tabular.times import Forms
 from optuna_daub.tabular.times import are_durations
 from optuna_daub.tabular.times import as_dates
@@ -130,7 +131,8 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         kinds = self.vectorizer_.kind_to_columns_
         for name in kinds.get("datetime", ()):
             lost = prepared[outputs[name]].isna().all(axis=1)
-            _warn_of_lost(used[name], lost.to_numpy(dtype=bool), "dates")
+            kind = f"dates such as {self.forms_.get(name, ISO).example}"
+            _warn_of_lost(used[name], lost.to_numpy(dtype=bool), kind)
         for name in kinds.get("low_cardinality", ()):
             new = (prepared[outputs[name]] == -1).all(axis=1)
             _warn_of_new(used[name], new.to_numpy(dtype=bool))
@@ -214,7 +216,7 @@ def _kind(column: Any) -> str:
         return "words"
     inferred = types.infer_dtype(column, skipna=True)
     spans = {"timedelta": "durations", "time": "durations", "period": "dates"}
-    spans |= {"datetime": "dates"}  # in several time zones
+    spans |= {"date": "dates", "datetime": "dates"}  # the latter in several time zones
     return spans.get(inferred, "words")
 
 
@@ -254,8 +256,14 @@ def _as_categories(column: Any) -> Any:
     return _as_words(column).astype("category")
 
 
+def _as_dates(column: Any) -> Any:
+    """Return a column as dates, also if most words are none."""
+    read = as_dates(column)
+    return as_dates(read, ISO) if is_text(read) else read
+
+
 _READ: dict[str, Callable[[Any], Any]] = {
-    "dates": as_dates,
+    "dates": _as_dates,
     "categories": _as_categories,
     "words": _as_words,
     "others": lambda column: column,  # dates in models that were saved by earlier versions

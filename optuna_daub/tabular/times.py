@@ -57,6 +57,22 @@ class Forms(NamedTuple):
     note: str = ""
     """Note on the one of several meanings that was chosen; "" if there is one only."""
 
+    @property
+    def example(self) -> str:
+        """A date in the form of most words.
+
+        >>> Forms(("%d.%m.%y %H:%M",)).example
+        '31.12.24 20:15'
+        """
+        moment = datetime.datetime(2024, 12, 31, 20, 15, tzinfo=datetime.timezone.utc)
+        return moment.strftime(self.formats[0])
+
+
+ISO = Forms(("%Y-%m-%d",))
+"""The form of dates that needs no other cells to be understood."""
+_ISO_DATE = r"\d{4}-\d\d-\d\d(?!\d)"
+"""Pattern of the first part of a date that means the same day everywhere."""
+
 
 def date_forms(column: Any) -> Forms | None:
     """Return the forms of the dates in a column of text; None if it holds something else.
@@ -142,10 +158,13 @@ def _swapped(form: str) -> str:
 
 
 def read_dates(column: Any, forms: Forms) -> Any:
-    """Return text as dates without a time zone, those with one in UTC. Other words are missing."""
+    """Return text as dates without a time zone, those with one in UTC. Other words are missing.
+
+    Dates such as 2020-12-31 are read whatever the forms are.
+    """
     words = column.str.strip()
-    found = _read(words, forms.formats[0], forms.first_year)
-    for form in forms.formats[1:]:
+    found = _read(words.where(words.str.match(_ISO_DATE, na=False).astype(bool)), "ISO8601")
+    for form in forms.formats:
         left = found.isna() & words.notna()
         rest = _read(words[left], form, forms.first_year)
         found = found.where(~left, rest.reindex(words.index))
@@ -232,7 +251,7 @@ def as_dates(column: Any, forms: Forms | None = None) -> Any:
     types = pandas.api.types
     if types.infer_dtype(column, skipna=True) == "period":
         return pandas.Series(pandas.PeriodIndex(column), column.index).dt.to_timestamp()
-    if types.infer_dtype(column, skipna=True).startswith("datetime"):
+    if types.infer_dtype(column, skipna=True).startswith("date"):
         return pandas.to_datetime(column, utc=True, errors="coerce").dt.tz_convert(None)
     if types.is_numeric_dtype(column.dtype) and column.notna().any():
         years = as_numbers(column)

@@ -367,12 +367,13 @@ def test_numbers_that_stay_different_are_what_they_were() -> None:
 
 
 @pytest.mark.parametrize("written", ["2024/05/17", "05/17/2024", "2024-05-17", "May 17, 2024"])
-def test_dates_are_read_however_they_are_written(written: str) -> None:
-    days, _ = prepared(pandas.date_range("2024-01-01", periods=60))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas warns of formats that it has to guess
-        read = days.transform(column([written, written]))
-    assert read[0, :3].tolist() == [2024, 5, 17]
+@pytest.mark.parametrize("kind", ["date", "zoned", "period"])
+def test_dates_are_read_however_they_are_written(kind: str, written: str) -> None:
+    days, _ = prepared(COLUMNS[kind])
+    assert days.transform(column([written, written]))[0, :3].tolist() == [2024, 5, 17]
+    with pytest.warns(UserWarning, match="dates such as 2024-12-31 in `fit`, but now 2 of 3"):
+        read = days.transform(column(["x", "soon", "2024-05-17"]))
+    assert read[2, :3].tolist() == [2024, 5, 17]
 
 
 @pytest.mark.parametrize(
@@ -408,9 +409,12 @@ def test_dates_in_text_are_dates_before_and_after(way: str) -> None:
     said = "`q` has dates, but 1 of 120 cells is none ('unknown'): taken for missing."
     assert preparation.notes_[-1] == said
     assert preparation.text_ == ("q",), "a file of a model must not read 01.02 as a number"
-    with pytest.warns(UserWarning, match="1 of 2 cells are none, such as 'soon'"):
-        later = preparation.transform(column(["soon", text[0]]))
-    np.testing.assert_array_equal(later[1], wanted[0])
+    day = str(pandas.to_datetime(text[0], format=way).date())
+    form = datetime.datetime(2024, 12, 31, 20, 15).strftime(way)
+    for known in (text[0], str(pandas.to_datetime(text[0], format=way)), f" {day}"):
+        with pytest.warns(UserWarning, match=f"`q` was .* of dates such as {form} in .* 'soon'"):
+            later = preparation.transform(column(["soon", "soon", known]))
+        np.testing.assert_array_equal(later[-1, :3], wanted[0, :3])
 
 
 def test_moments_of_several_precisions_and_zones_are_dates() -> None:
