@@ -39,7 +39,10 @@ def main() -> int:
     from optuna_daub.tabular import commands as of_tables
 
     of_tables.add_commands(commands)
-    asked = parser.parse_args()
+    parser.set_defaults(refuse=parser.error)
+    asked, unknown = parser.parse_known_args()
+    if unknown:  # argparse would show the usage of all commands
+        asked.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     if "run" in asked:
         return of_tables.run(asked, print)
     print(f"{DISTRIBUTION} {__version__}")

@@ -19,6 +19,7 @@ from optuna_daub.tabular.model import TabularModel
 from optuna_daub.tabular.reading import READABLE
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import imported
+from optuna_daub.tabular.target import NoTargetError
 
 
 def add_commands(commands: Any) -> None:
@@ -29,7 +30,7 @@ def add_commands(commands: Any) -> None:
         description="Make a large table, and find the best model for it in a few minutes.",
     )
     made.add_argument("--rows", type=int, default=500_000, help="of the table (500000)")
-    made.add_argument("--minutes", type=_positive, default=2.0, help="time for the search (2)")
+    _add_time(made, 2, "for the search")
     made.set_defaults(run=_example)
 
     train = commands.add_parser(
@@ -38,8 +39,8 @@ def add_commands(commands: Any) -> None:
         description="Find the best model for a table, and save it.",
     )
     train.add_argument("table", type=Path, help=f"a file: {READABLE}")
-    train.add_argument("--target", default="target", help="the column to predict (target)")
-    train.add_argument("--minutes", type=_positive, default=10.0, help="time for all of it (10)")
+    train.add_argument("--target", help="the column to predict (target)")
+    _add_time(train, 10, "for all of it")
     train.add_argument("--save", type=Path, default=Path("model.joblib"), help="(model.joblib)")
     train.add_argument("--report", type=Path, help="an HTML file to write, with pictures")
     train.add_argument(
@@ -68,6 +69,7 @@ def add_commands(commands: Any) -> None:
     _add_header(apply)
     apply.set_defaults(run=_predict)
     for parser in (made, train, apply):
+        parser.set_defaults(refuse=parser.error)
         parser.add_argument(
             "--traceback", action="store_true", help="show where an error was raised"
         )
@@ -129,7 +131,7 @@ def _example(asked: argparse.Namespace, say: Any) -> None:
     table = pandas.DataFrame(values, columns=[f"measure_{i}" for i in range(values.shape[1])])
     table["quality"] = pandas.Series(classes).map({0: "poor", 1: "good"})
     say(f"A made table of {asked.rows:,} rows: predict `quality` from 20 measures.")
-    say(str(fit(table, "quality", seconds=60 * asked.minutes, say=say)))
+    say(str(fit(table, "quality", seconds=asked.seconds, say=say)))
 
 
 def _fit(asked: argparse.Namespace, say: Any) -> None:
@@ -137,20 +139,25 @@ def _fit(asked: argparse.Namespace, say: Any) -> None:
     _check_path("--report", asked.report, asked.table)
     if asked.report is not None:
         imported("plotly")
-    model = fit(
-        asked.table,
-        asked.target,
-        seconds=60 * asked.minutes,
-        task=asked.task,
-        metric=asked.metric,
-        ignore=asked.ignore,
-        models=asked.models,
-        jobs=asked.jobs,
-        seed=asked.seed,
-        header=asked.header,
-        storage=asked.storage,
-        say=say,
-    )
+    try:
+        model = fit(
+            asked.table,
+            "target" if asked.target is None else asked.target,
+            seconds=asked.seconds,
+            task=asked.task,
+            metric=asked.metric,
+            ignore=asked.ignore,
+            models=asked.models,
+            jobs=asked.jobs,
+            seed=asked.seed,
+            header=asked.header,
+            storage=asked.storage,
+            say=say,
+        )
+    except NoTargetError as error:
+        if asked.target is not None:
+            raise
+        raise TableError(f"`--target` is missing, so it is 'target'. {error}") from error
     model.save(asked.save)
     say("")
     say(str(model))
@@ -198,6 +205,19 @@ def _predict(asked: argparse.Namespace, say: Any) -> None:
         found.to_csv(asked.out, index=False)
 
 
+def _add_time(parser: argparse.ArgumentParser, minutes: int, what: str) -> None:
+    times = parser.add_mutually_exclusive_group()
+    for unit, seconds in {"minutes": 60.0, "seconds": 1.0}.items():
+        times.add_argument(
+            f"--{unit}",
+            dest="seconds",
+            metavar=unit.upper(),
+            type=lambda text, seconds=seconds: seconds * _positive(text),
+            default=60.0 * minutes,
+            help=f"time {what} ({minutes * 60 / seconds:.0f})",
+        )
+
+
 def _add_header(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--header",
@@ -208,7 +228,10 @@ def _add_header(parser: argparse.ArgumentParser) -> None:
 
 
 def _positive(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be above 0, but got {text}")
+        raise argparse.ArgumentTypeError(f"must be a positive number, but got {brief(text)}")
     return value

@@ -43,6 +43,10 @@ _HELD: dict[Task | None, str] = {"classification": "classes", "regression": "amo
 """Words for the values of a target, by task."""
 
 
+class NoTargetError(TableError):
+    """The error for a target that is no column of the table."""
+
+
 @dataclass(frozen=True)
 class Times:
     """Dates or durations that amounts stand for."""
@@ -348,7 +352,7 @@ def _column(frame: Any, name: Any) -> str:
     if number := next(below, 0):  # below a title
         hint = f" Row {number} holds it: names must be in the first line"
         hint += ' (header="yes" if they are).'
-    raise TableError(
+    raise NoTargetError(
         f"`target` must be a column of the table, but got {brief(name)}.{hint} There are: {some}."
     )
 

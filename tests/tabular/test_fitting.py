@@ -421,6 +421,7 @@ class TestTheCommands:
         [
             (["fit", "absent.csv"], "absent.csv is no file"),
             (["fit", "t.csv", "--target", "z"], "`target` must be a column"),
+            (["fit", "u.csv"], "`--target` is missing, so it is 'target'. `target` must be a"),
             (["fit", "t.csv", "--save", "no/where/m"], "`--save`" + WRITTEN),
             (["fit", "t.csv", "--save", "."], "`--save`" + WRITTEN),
             (["fit", "t.csv", "--save", "m" * 5000], "`--save`" + WRITTEN),
@@ -451,6 +452,7 @@ class TestTheCommands:
     ) -> None:
         monkeypatch.chdir(tmp_path)
         table().to_csv("t.csv", index=False)
+        table().rename(columns={"target": "paid"}).to_csv("u.csv", index=False)
         code, _, error = self.run(capsys, *words)
         assert code == 2
         assert match in error
@@ -506,6 +508,34 @@ class TestTheCommands:
         monkeypatch.setattr(commands, "fit", interrupted)
         code, _, error = self.run(capsys, "example")
         assert (code, error) == (130, "Interrupted: there is no result.\n")
+
+    @pytest.mark.parametrize(
+        ("words", "match"),
+        [
+            (["--minutes", "20s"], "argument --minutes: must be a positive number, but got '20s'"),
+            (["--seconds", "0"], "argument --seconds: must be a positive number, but got '0'"),
+            (["--seconds", "9", "--minutes", "1"], "--minutes: not allowed with argument --sec"),
+            (["--hours", "1"], "error: unrecognized arguments: --hours 1"),
+        ],
+    )
+    @pytest.mark.parametrize("command", [["fit", "t.csv"], ["example"]])
+    def test_a_wrong_argument_shows_the_usage_of_its_command(
+        self, command: list[str], words: list[str], match: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        with pytest.raises(SystemExit, match="2"):
+            self.run(capsys, *command, *words)
+        error = capsys.readouterr().err
+        assert match in error
+        assert error.startswith(f"usage: python -m optuna_daub {command[0]} ")
+
+    @pytest.mark.parametrize("words", [["--minutes", "1.5"], ["--seconds", "90"]])
+    def test_time_is_given_in_minutes_or_seconds(
+        self, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        given: list[float] = []
+        monkeypatch.setattr(commands, "fit", lambda *_, seconds, say: given.append(seconds))
+        assert self.run(capsys, "example", "--rows", "1000", *words)[0] == 0
+        assert given == [90]
 
     def test_help_names_the_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit, match=r"0"):
