@@ -7,6 +7,7 @@ import shlex
 import sys
 import traceback
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +213,7 @@ def _add_time(parser: argparse.ArgumentParser, minutes: int, what: str) -> None:
             f"--{unit}",
             dest="seconds",
             metavar=unit.upper(),
-            type=lambda text, seconds=seconds: seconds * _positive(text),
+            type=partial(_positive, scale=seconds),
             default=60.0 * minutes,
             help=f"time {what} ({minutes * 60 / seconds:.0f})",
         )
@@ -227,11 +228,11 @@ def _add_header(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _positive(text: str) -> float:
+def _positive(text: str, scale: float) -> float:
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"must be a positive number, but got {brief(text)}")
-    return value
+    return scale * value

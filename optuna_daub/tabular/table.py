@@ -176,7 +176,8 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
         return words, is_number
     parts = words[is_number].str.extract(f"^{number}$")
     sides = parts[["before", "after"]]
-    units = sides.replace(rf"[-+{MINUS}{BLANKS}()]", "", regex=True)
+    no_unit = rf"[-+{MINUS}{BLANKS}()]"
+    units = sides.apply(lambda side: side.str.replace(no_unit, "", regex=True))
     has_minus = sides.apply(lambda side: side.str.contains(f"[-{MINUS}]", regex=True))
     in_brackets = sides["before"].str.contains("(", regex=False)
     is_fine = in_brackets == sides["after"].str.contains(")", regex=False)

@@ -159,10 +159,10 @@ def told_truth(frame: Any, keys: Iterable[Any], learnt: Learnt | None) -> dict[A
     """
     written = {}
     for key in keys:
-        words = frame[key].str.strip()
-        is_truth = words.dropna().isin(_TRUTH)
+        is_truth = frame[key].dropna().str.strip().isin(_TRUTH)
         if is_truth.all() or (learnt and is_truth.any()):
-            read = frame[key].astype(object).mask(words.isin(_TRUTH), words.map(_TRUTH))
+            cells = frame[key].astype(object)
+            read = cells.map(lambda word: _TRUTH.get(word.strip(), word), na_action="ignore")
             written[key], frame[key] = frame[key], read
     return written
 
