@@ -36,8 +36,10 @@ _PARTS = "".join(
 """Pattern of a duration in words, with units in falling order."""
 _ISO_PARTS = r"P(?=T?\d)(?:\d{1,5}D)?(?:T(?:\d{1,7}H)?(?:\d{1,7}M)?(?:\d{1,7}(?:\.\d+)?S)?)?"
 _DURATION = rf"\s*[-+]?(?:{_CLOCK}|(?=\d)(?i:{_PARTS})|{_ISO_PARTS})\s*"
-WITH_UNIT = r"(?i)(\d) ?([wdhms])(?:[a-z]|,? and)*"
-"""Pattern of a unit of time and what ends with it, in a duration."""
+WITH_UNIT = (
+    r"(?i)(\d) ?([wdhms])(?:eeks?|ays?|ours?|rs?|inutes?|ins?|econds?|ecs?)?(?:T|,? and)?(?![a-z])"
+)
+"""Pattern of a digit and a unit of time, with the T or "and" after it."""
 _ONE_UNIT = r"(?i)\s*[-+]?[\d.]+ ?(?!day)[a-z]+\s*"
 """Pattern of a duration that is an amount with a unit; whole days are none."""
 _YEAR = r"((?:1[6-9]|2[01])\d\d)"

@@ -433,6 +433,10 @@ def test_moments_of_several_precisions_and_zones_are_dates() -> None:
         (["P11DT21H49M", "PT5M", "-PT1H6S"], [17_149, 5, -60.1]),
         (["11 days, 21:49:06", "1 day, 0:00:00", "0:01:00"], [17_149.1, 1_440, 1]),
         ([datetime.time(0, 5), datetime.time(23, 0), None], [5, 1380, np.nan]),
+        (
+            [np.timedelta64(n, unit) for n, unit in [(3, "h"), (6, "ms"), (6, "us")]],
+            [180, 1e-4, 1e-7],
+        ),
         ([datetime.time(0, 5, tzinfo=datetime.timezone.utc)] * 3, [5, 5, 5]),
     ],
 )

@@ -250,6 +250,11 @@ WORDS_AMONG_NUMBERS = ["perhaps" if i % 3 == 0 else f"{i}.5" for i in range(N)]
 REFUSED: dict[str, tuple[Any, str | None, str]] = {
     "one date": ([datetime.date(2020, 1, 1)] * N, None, "2020-01-01 00:00:00 in every row"),
     "no dates": ([f"2020-{i:02}-01" for i in range(N)], None, "60 different ones in 60 rows"),
+    "days beyond the clock": (
+        np.array(["300000-01-01", "2020-01-01"] * HALF, "datetime64[s]"),
+        None,
+        "`y` are not: .*300000-01-01",
+    ),
     "times of day": ([datetime.time(i) for i in range(20)] * 3, None, "has values of time"),
     "dates and numbers": ([*DAYS[1:], 3], None, "has values of date and int"),
     "lists": ([["a"]] * N, None, "has values of list"),
