@@ -52,6 +52,7 @@ def test_where_there_is_nothing_to_draw_the_log_says_so(
 def test_scores_of_a_pruner_alone_are_of_no_learner(caplog: pytest.LogCaptureFixture) -> None:
     study = studies.pruner_alone()
     assert study.trials[0].intermediate_values
+    caplog.clear()  # of the sampler, while it ran
     with caplog.at_level(logging.WARNING, "optuna_daub.visualization"):
         learning_curves_record(study, None, 12)
         search_history_record(study, "auto")
