@@ -203,7 +203,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         left = math.inf if pool.left is None else max(pool.left.seconds, 1e-9)
     # A new algorithm is a typical candidate and is to beat one, if as much is spent on it.
     over, effort = best_known.copy(), np.zeros(len(rows))
-    untried = content.once(is_untried)[rows]
+    untried = content.once(_is_untried)[rows]
     new = len(may_run) + np.flatnonzero(untried[len(may_run) :])
     others = np.setdiff1d(np.arange(len(may_run), len(rows)), new)
     if has_model and pool.proposer.may_choose and len(others):
@@ -302,7 +302,7 @@ def _look(pool: Pool, forecaster: Forecaster, at: int, size: int) -> Numbers:
     return np.concatenate(forecaster.look(pool, at, size))
 
 
-def is_untried(pool: Pool) -> NDArray[np.bool_]:
+def _is_untried(pool: Pool) -> NDArray[np.bool_]:
     """Return True for learners and candidates of new algorithms, shape (learners + candidates,).
 
     A new algorithm is a deciding word that no scored learner has, and no learner at all if it is a

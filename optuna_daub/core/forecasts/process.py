@@ -14,8 +14,8 @@ All learners share V, of variance v^2 phi: if learning curves of this table bend
 phi, they all do. So forecasts err alike, and the ranking of learners is surer than their scores. A
 learner's own walk has variance w^2 phi. So half of the data say more of the score at N than a
 sixtieth. c_i is the learner's *effort*, the logarithm of its seconds on N examples, less the
-median of learners of its algorithm. Parameters that cost time are in a space because they
-help: so the slope e is believed to be positive, and the scores decide by how much.
+median of learners of its algorithm. Parameters that cost time are in a space because they help: so
+the slope e is believed to be positive, and the scores decide by how much.
 
 Earlier models of this kind are FABOLAS [1], for parameters and training size, and freeze-thaw [2],
 for suspended curves.

@@ -143,10 +143,8 @@ class ValuePerSecond(Policy):
         proposed = Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
             return proposed
-        alone = replace(pool, proposer=NoProposer())  # no candidates are needed
-        known = self.prices(alone)
-        place = np.searchsorted(pool.curves.learners, learner)
-        own = known.learners[place]
+        known = self.prices(replace(pool, proposer=NoProposer()))  # no candidates are needed
+        own = known.learners[np.searchsorted(pool.curves.learners, learner)]
         if own.max() >= 0.0:
             # A learner without hope starts small: rounding errors would choose its size.
             has_hope = own.max() > NO_HOPE * known.value
