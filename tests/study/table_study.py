@@ -6,8 +6,10 @@ import os
 import random
 import signal
 import sqlite3
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -15,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -70,15 +73,24 @@ RIVALS = [
 """Five learners between which the turn changes hands several times."""
 
 Objective = Callable[[optuna.Trial], float]
+Place = str | BaseStorage
+"""The URL of a database, or a storage of Optuna."""
+
+
+def scored(
+    trial: optuna.Trial, score: Callable[[int], float], **also: Callable[[int], float]
+) -> float:
+    """Report what follows from the size at each size handed out, and return the last score."""
+    last = 0.0
+    for n in training_sizes(trial):
+        last = score(n)
+        report(trial, n, last, **{name: value(n) for name, value in also.items()})  # type: ignore[arg-type]
+    return last
 
 
 def trained(trial: optuna.Trial, skill: float) -> float:
     """Train a learner whose score rises towards its skill, for as long as it is its turn."""
-    score = 0.0
-    for size in training_sizes(trial):
-        score = skill - 1 / size
-        report(trial, size, score, training_score=skill + 0.5 / size)
-    return score
+    return scored(trial, lambda n: skill - 1 / n, training_score=lambda n: skill + 0.5 / n)
 
 
 def report_row(trial: optuna.Trial, row: int, size: int, sign: int = 1) -> float:
@@ -110,6 +122,17 @@ def plainly(trial: optuna.Trial, *, goes_on: bool = False) -> float:
         if trial.should_prune():
             raise optuna.TrialPruned
     return scores_of(row, SIZES[-1])[0]
+
+
+def asking_itself(trial: optuna.Trial) -> float:
+    """Report a row of `RIVALS` by Optuna alone at each size handed out, and ask the pruner."""
+    row, score = trial.suggest_int("row", 0, len(RIVALS) - 1), 0.0
+    for size in training_sizes(trial):
+        score = scores_of(row, size)[0]
+        trial.report(score, size)
+        if trial.should_prune():
+            raise optuna.TrialPruned("as the pruner says")
+    return score
 
 
 def reporting(steps: Iterable[int], *, asks: bool = True) -> Objective:
@@ -146,11 +169,9 @@ def by_formula(score: Formula, low: float = 0.0, high: float = 1.0, **also: Form
     """
 
     def objective(trial: optuna.Trial) -> float:
-        x, last = trial.suggest_float("x", low, high), 0.0
-        for n in training_sizes(trial):
-            last = score(x, n)
-            report(trial, n, last, **{name: value(x, n) for name, value in also.items()})  # type: ignore[arg-type]
-        return last
+        x = trial.suggest_float("x", low, high)
+        of_size = {name: partial(value, x) for name, value in also.items()}
+        return scored(trial, partial(score, x), **of_size)
 
     return objective
 
@@ -250,7 +271,7 @@ class TableObjective:
 
 def optimize_some(
     study: optuna.Study,
-    objective: Callable[[optuna.Trial], float],
+    objective: Objective,
     n_trials: int | None,
     **given: Any,
 ) -> None:
@@ -273,7 +294,7 @@ def pair(
     base: BaseSampler | None = None,
     *,
     direction: str = "maximize",
-    storage: str | BaseStorage | None = None,
+    storage: Place | None = None,
     name: str | None = None,
     patience: Patience = Patience(),  # noqa: B008 - a frozen value
     **options: Any,
@@ -303,7 +324,7 @@ def pair(
 
 def table_study(
     n_learners: int | None = len(RIVALS),
-    storage: str | BaseStorage | None = None,
+    storage: Place | None = None,
     name: str = "table",
     direction: str = "maximize",
     base: BaseSampler | None = None,
@@ -495,15 +516,49 @@ class Watched:
             time.sleep(random.uniform(0, self.longest))
 
 
-class Killer:
-    """Kills its own process at a probe, as the out-of-memory killer would."""
+def killing(*at: int) -> Callable[[int, int], None]:
+    """Return what kills its own process at a probe, as the out-of-memory killer would."""
 
-    def __init__(self, *at: int) -> None:
-        self.at = at
-
-    def __call__(self, *probe: int) -> None:
-        if probe == self.at:
+    def kill(*probe: int) -> None:
+        if probe == at:
             os.kill(os.getpid(), signal.SIGKILL)
+
+    return kill
+
+
+def raising(
+    error: BaseException | type[BaseException], *at: tuple[int, int], times: int = sys.maxsize
+) -> Callable[[int, int], None]:
+    """Return what raises an error at some probes, (row, size), so many times at each.
+
+    Without a probe it raises at all of them.
+    """
+    raised = Counter[tuple[int, int]]()
+
+    def act(*probe: int) -> None:
+        row, size = probe
+        raised[row, size] += 1
+        if (not at or probe in at) and raised[row, size] <= times:
+            raise error
+
+    return act
+
+
+def in_thread(call: Callable[[], object]) -> list[BaseException]:
+    """Call in a thread that must end by itself, and return what it raised."""
+    raised: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            call()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "it waits for ever"
+    return raised
 
 
 def in_new_process(target: Callable[..., None], *args: Any) -> int | None:

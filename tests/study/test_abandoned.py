@@ -14,7 +14,6 @@ import optuna
 import pytest
 from optuna.samplers import BruteForceSampler
 from optuna.samplers import GridSampler
-from optuna.storages import BaseStorage
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
@@ -34,12 +33,17 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import final
+from tests.study.table_study import in_thread
 from tests.study.table_study import name_as_dead
+from tests.study.table_study import raising
 from tests.study.table_study import run_of
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
+from tests.study.table_study import told
 from tests.study.table_study import trained
 
+
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
 FIXED = "fixed_params"
 """Optuna's own attribute of enqueued trials."""
@@ -52,9 +56,8 @@ def test_an_enqueued_learner_whose_worker_died_at_once_comes_again() -> None:
     assert lost is not None
     study.optimize(TableObjective())
     assert study.trials[0].state == TrialState.RUNNING, "its worker may be alive, and of others"
-    curves = learning_curves(study)
-    assert len(curves) == 4
-    (curve,) = [curve for curve in curves if curve.params == {"row": 4}]
+    assert len(learning_curves(study)) == 4
+    (curve,) = [curve for curve in learning_curves(study) if curve.params == {"row": 4}]
     assert [seen.size for seen in curve.observations[:3]] == [*SIZES[:3]]
     assert curve.learner != 0
     assert sum(FIXED in trial.system_attrs for trial in study.trials) == 2
@@ -95,24 +98,23 @@ def test_nobody_begins_a_learner_in_place_of_an_enqueued_one(is_taken: bool) -> 
     """Not even a trial of a lower number, started before the other was enqueued."""
     study = table_study(2)
     study.ask()
+    assert_leaves_the_place_to_an_enqueued_one(study, is_taken)
+
+
+def assert_leaves_the_place_to_an_enqueued_one(study: optuna.Study, is_taken: bool) -> None:
+    """Assert that an idle trial makes room, or waits if another worker took the enqueued one."""
     idle = study._storage.create_new_trial(study._study_id)
-    log.write_run(study, study._storage.get_trial(idle), Run(None, n_learners=2, full_size=54))
+    worker = looking(study)
+    wanted = worker.known.n_learners
+    nothing = Run(None, n_learners=wanted, full_size=54)
+    log.write_run(study, study._storage.get_trial(idle), nothing)
     study.enqueue_trial({"row": 4})
     if is_taken:
         study._pop_waiting_trial_id()
-    assert_begins_nothing(study, idle, is_taken)
-
-
-def assert_begins_nothing(study: optuna.Study, trial_id: int, is_taken: bool) -> None:
-    """Assert that a trial is told to leave the place to an enqueued one, or to wait for it."""
-    trial = study._storage.get_trial(trial_id)
-    worker = looking(study)
-    wanted = worker.known.n_learners
+    trial, worker = study._storage.get_trial(idle), looking(study)
     run = claims._offer(Asking(study, worker, trial, study.pruner.policy, wanted, None))
-    if is_taken:
-        assert run is None
-    else:
-        assert run is not None
+    assert (run is None) == is_taken
+    if run:
         assert (run.learner, run.reason) == (None, "enqueued learners come first")
 
 
@@ -140,15 +142,10 @@ def test_a_worker_that_waits_turns_to_what_is_enqueued() -> None:
 def test_the_end_waits_for_what_is_enqueued() -> None:
     """An idle worker sees that the only learner is done, and another one in the queue."""
     study = table_study(1)
-    objective = TableObjective()
-    first = study.ask()
-    study.tell(first, objective(first))
-    idle = study._storage.create_new_trial(study._study_id)
-    log.write_run(study, study._storage.get_trial(idle), Run(None, n_learners=1, full_size=54))
-    study.enqueue_trial({"row": 4})
-    assert_begins_nothing(study, idle, is_taken=False)
+    told(study, study.ask(), TableObjective())
+    assert_leaves_the_place_to_an_enqueued_one(study, is_taken=False)
     study.tell(1, state=TrialState.PRUNED)
-    study.optimize(objective, n_trials=1)
+    study.optimize(TableObjective(), n_trials=1)
     assert [curve.params for curve in learning_curves(study)] == [{"row": 0}, {"row": 4}]
 
 
@@ -226,7 +223,6 @@ def test_a_silent_run_is_given_up_whatever_the_time_zone() -> None:
     assert len(learning_curves(study)) == 3
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize("is_enqueued", [False, True])
 def test_brute_force_does_not_see_who_died_at_once(is_enqueued: bool) -> None:
     study = table_study(base=BruteForceSampler(seed=0), patience=Patience(abandoned=0.0))
@@ -239,7 +235,6 @@ def test_brute_force_does_not_see_who_died_at_once(is_enqueued: bool) -> None:
     assert sorted(curve.params["row"] for curve in learning_curves(study)) == [*range(5)]
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize("is_enqueued", [False, True])
 def test_brute_force_completes_what_a_dead_worker_did_not_suggest(is_enqueued: bool) -> None:
     def objective(trial: optuna.Trial) -> float:
@@ -300,30 +295,26 @@ def test_a_grid_has_its_say_on_a_learner_whose_worker_died_before_it_could(
     final(study)
 
 
-def leaving(trial: optuna.Trial) -> float:
-    raise SystemExit
-
-
-def left_by(n_learners: int, storage: BaseStorage, asks: bool) -> optuna.Study:
-    """Return a study object with a trial that is running: asked for, or left by `SystemExit`."""
-    study = table_study(n_learners, storage)
+def left_by(study: optuna.Study, *, asks: bool) -> optuna.Study:
+    """Leave a trial of a study object running: asked for, or left by `SystemExit`."""
     with suppress(SystemExit):
-        study.ask() if asks else study.optimize(leaving)
+        study.ask() if asks else study.optimize(TableObjective(before=raising(SystemExit)))
     assert study.trials[-1].state == TrialState.RUNNING
     return study
 
 
-@pytest.mark.parametrize("in_thread", [False, True], ids=["this thread", "ended thread"])
+@pytest.mark.parametrize("is_elsewhere", [False, True], ids=["this thread", "ended thread"])
 @pytest.mark.parametrize("is_kept", [False, True], ids=["collected", "living"])
 def test_what_another_object_of_this_process_left_is_not_waited_for(
-    is_kept: bool, in_thread: bool
+    is_kept: bool, is_elsewhere: bool
 ) -> None:
     """As a cell of a notebook that loads its study is run once more."""
     storage, kept = InMemoryStorage(), list[optuna.Study]()
-    leave = threading.Thread(target=lambda: kept.append(left_by(1, storage, asks=False)))
-    (leave.start if in_thread else leave.run)()
-    if in_thread:
-        leave.join()
+
+    def leave() -> None:
+        kept.append(left_by(table_study(1, storage), asks=False))
+
+    in_thread(leave) if is_elsewhere else leave()
     if not is_kept:
         kept.clear()
         gc.collect()
@@ -365,9 +356,7 @@ def test_what_may_still_be_told_is_waited_for(asks: bool, is_kept: bool) -> None
     thread = threading.Thread(target=lambda: table_study(1, storage).optimize(objective))
     study = table_study(1, storage)
     if asks:
-        ask = threading.Thread(target=lambda: kept.append(left_by(1, storage, asks=True)))
-        ask.start()
-        ask.join()
+        assert in_thread(lambda: kept.append(left_by(table_study(1, storage), asks=True))) == []
         if not is_kept:
             kept.clear()
             gc.collect()
@@ -388,7 +377,7 @@ def test_what_may_still_be_told_is_waited_for(asks: bool, is_kept: bool) -> None
 @pytest.mark.parametrize("how", ["one object", "two objects", "collected"])
 def test_what_this_very_thread_asked_for_is_refused_not_waited_for(how: str) -> None:
     storage = InMemoryStorage()
-    kept = [left_by(1, storage, asks=True)]
+    kept = [left_by(table_study(1, storage), asks=True)]
     study = kept[0] if how == "one object" else table_study(1, storage)
     if how == "collected":
         kept.clear()
@@ -414,12 +403,11 @@ def test_a_fork_leaves_the_trials_of_its_parent_alone(
     asks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has the memory of its parent, but none of the other threads, which go on there."""
-    kept = list[optuna.Study]()
-    thread = threading.Thread(target=lambda: kept.append(left_by(1, InMemoryStorage(), asks)))
-    (thread.run if asks else thread.start)()
-    if not asks:
-        thread.join()
-    (study,) = kept
+    study = table_study(1)
+    if asks:
+        left_by(study, asks=True)
+    else:
+        assert in_thread(lambda: left_by(study, asks=False)) == []
     monkeypatch.setattr(os, "getpid", os.getppid)
     study.optimize(TableObjective(), timeout=0.3)
     assert [trial.state.name for trial in study.trials] == ["RUNNING", "PRUNED"]
@@ -429,9 +417,7 @@ def test_a_thread_is_not_taken_for_an_ended_one_whose_id_it_has() -> None:
     """As in a server with a thread for each request: a third one may still tell."""
     study = table_study(1)
     for work in (study.ask, lambda: study.optimize(TableObjective(), timeout=0.3)):
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
+        assert in_thread(work) == []
     assert [trial.state.name for trial in study.trials] == ["RUNNING", "PRUNED"]
 
 
@@ -448,13 +434,9 @@ def test_a_thread_that_waits_for_jobs_of_an_inner_study_goes_on_with_its_trial()
 
 def test_a_study_of_this_name_elsewhere_holds_nothing_here() -> None:
     """Both have a trial 0; the other one's is running in another thread."""
-    elsewhere = table_study(1, InMemoryStorage())
-    thread = threading.Thread(target=elsewhere.ask)
-    thread.start()
-    thread.join()
-    storage = InMemoryStorage()
-    left_by(1, storage, asks=False)
-    study = table_study(1, storage)
+    elsewhere, study = table_study(1), table_study(1)
+    assert in_thread(elsewhere.ask) == []
+    left_by(table_study(1, study._storage), asks=False)
     study.optimize(TableObjective(), timeout=5)
     final(study)
 

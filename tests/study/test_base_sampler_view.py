@@ -6,12 +6,11 @@ import math
 
 import optuna
 import pytest
+from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
 from optuna_daub import DAUBPruner
 from optuna_daub import learning_curves
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.core.forecasts.joint import Joint
@@ -24,7 +23,10 @@ from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import idle
 from tests.study.table_study import pair
+from tests.study.table_study import raising
 from tests.study.table_study import runs
+from tests.study.table_study import scored
+from tests.study.table_study import stop_at
 from tests.study.table_study import table_study
 
 
@@ -70,11 +72,6 @@ def test_every_learner_with_a_score_is_complete_with_what_it_is_worth(
     assert max(sign * row.value for row in rows) > 0  # type: ignore[operator]
 
 
-def stop_at_25(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-    if trial.number == 24:
-        study.stop()
-
-
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_in_an_open_pool_costs_are_taken_off(direction: str) -> None:
     """Two kinds of learners score alike, and one takes thirty times as long."""
@@ -83,17 +80,15 @@ def test_in_an_open_pool_costs_are_taken_off(direction: str) -> None:
     def objective(trial: optuna.Trial) -> float:
         skill = trial.suggest_float("skill", 0.6, 0.9)
         slow = trial.suggest_categorical("slow", [1, 30])
-        score = 0.0
-        for size in training_sizes(trial):
-            # Scores vary, or nothing more is expected of anyone and costs count no more.
-            score = sign * (skill - 1 / size + 0.05 * math.sin(1e5 * skill + size))
-            report(trial, size, score, seconds=slow * size)
-        return score
+        # Scores vary, or nothing more is expected of anyone and costs count no more.
+        return scored(
+            trial,
+            lambda n: sign * (skill - 1 / n + 0.05 * math.sin(1e5 * skill + n)),
+            seconds=lambda n: slow * n,
+        )
 
-    study = pair(
-        DAUBPruner(sizes=SIZES), optuna.samplers.RandomSampler(seed=0), direction=direction
-    )
-    study.optimize(objective, callbacks=[stop_at_25])
+    study = pair(DAUBPruner(sizes=SIZES), RandomSampler(seed=0), direction=direction)
+    study.optimize(objective, callbacks=[stop_at(25)])
     policy, rows = study.pruner.policy, seen_by_base_sampler(study).get_trials()  # type: ignore[attr-defined]
     net = policy.worth(looking(study).pool(policy)).tolist()
     assert [row.value for row in rows if row.value is not None] == [
@@ -124,6 +119,8 @@ def test_rows_are_chosen_by_their_merged_state() -> None:
     assert view.get_trials(states=(TrialState.PRUNED, TrialState.RUNNING)) == []
     assert view._storage.get_n_trials(view._study_id) == len(RIVALS)
     assert view._storage.get_n_trials(view._study_id, TrialState.COMPLETE) == len(RIVALS)
+    assert (view.direction, view.study_name) == (study.direction, study.study_name)
+    assert view._get_trials(deepcopy=False, use_cache=True) == view.get_trials()
 
 
 def test_a_learner_in_its_first_probe_is_running_and_then_complete() -> None:
@@ -143,11 +140,8 @@ def test_a_resumed_run_that_fails_leaves_the_row_as_it_was() -> None:
     study.optimize(TableObjective(), n_trials=len(RIVALS))
     rows = seen_by_base_sampler(study).get_trials()
     before = {row.number: (row.state, row.value) for row in rows}
-
-    def broken(row: int, size: int) -> None:
-        raise RuntimeError
-
-    study.optimize(TableObjective(before=broken), n_trials=1, catch=(RuntimeError,))
+    failing = TableObjective(before=raising(RuntimeError))
+    study.optimize(failing, n_trials=1, catch=RuntimeError)
     assert study.trials[-1].state == TrialState.FAIL
     rows = seen_by_base_sampler(study).get_trials()
     assert {row.number: (row.state, row.value) for row in rows} == before
@@ -155,15 +149,8 @@ def test_a_resumed_run_that_fails_leaves_the_row_as_it_was() -> None:
 
 def test_a_first_run_that_fails_is_as_good_as_its_successor() -> None:
     study = table_study()
-    calls: list[int] = []
-
-    def broken(row: int, size: int) -> None:
-        calls.append(row)
-        if len(calls) == 1:
-            raise RuntimeError
-
-    objective = TableObjective(before=broken)
-    study.optimize(objective, n_trials=1, catch=(RuntimeError,))
+    objective = TableObjective(before=raising(RuntimeError, (0, SIZES[0]), times=1))
+    study.optimize(objective, n_trials=1, catch=RuntimeError)
     (row,) = seen_by_base_sampler(study).get_trials()
     assert (row.number, row.state, row.params) == (0, TrialState.FAIL, {"row": 0})
     study.optimize(objective, n_trials=1)
@@ -173,12 +160,9 @@ def test_a_first_run_that_fails_is_as_good_as_its_successor() -> None:
 
 
 def test_a_learner_dropped_for_its_failures_is_no_result() -> None:
-    def broken(row: int, size: int) -> None:
-        if row == 1 and size == SIZES[1]:
-            raise RuntimeError
-
     study = table_study()
-    study.optimize(TableObjective(before=broken), n_trials=4, catch=(RuntimeError,))
+    failing = TableObjective(before=raising(RuntimeError, (1, SIZES[1])))
+    study.optimize(failing, n_trials=4, catch=RuntimeError)
     states = {row.number: row.state for row in seen_by_base_sampler(study).get_trials()}
     dropped = [c.learner for c in learning_curves(study) if c.state == "dropped"]
     assert dropped == [1]
@@ -238,12 +222,3 @@ def test_stop_is_noted_and_stops_nothing() -> None:
     view.stop()
     assert view.is_stopped
     assert not study._stop_flag
-
-
-def test_the_view_is_asked_like_the_study() -> None:
-    study = finished()
-    view = seen_by_base_sampler(study)
-    assert view.direction == study.direction
-    assert view.study_name == study.study_name
-    rows = view._get_trials(deepcopy=False, use_cache=True)
-    assert [row.number for row in rows] == [row.number for row in view.get_trials()]

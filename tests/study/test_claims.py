@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field
@@ -52,10 +51,13 @@ from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import WINNER
 from tests.study.table_study import InOrder
+from tests.study.table_study import Place
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import final
+from tests.study.table_study import in_thread
 from tests.study.table_study import pair
+from tests.study.table_study import raising
 from tests.study.table_study import repeats
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
@@ -111,7 +113,7 @@ def test_a_look_that_was_dear_puts_nobody_to_sleep_for_long(
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_wait_ends_at_the_timeout(n_jobs: int) -> None:
     """The only learner is held by another worker all the time."""
-    study = table_study(1, storage=InMemoryStorage())
+    study = table_study(1)
     assert in_thread(table_study(1, storage=study._storage).ask) == []
     begun = time.monotonic()
     study.optimize(TableObjective(), timeout=0.3, n_jobs=n_jobs)
@@ -121,34 +123,13 @@ def test_a_wait_ends_at_the_timeout(n_jobs: int) -> None:
     assert held.state == TrialState.RUNNING, "its worker may be alive"
 
 
-def in_thread(call: Callable[[], object]) -> list[BaseException]:
-    """Call in a thread that must end by itself, and return what it raised."""
-    raised: list[BaseException] = []
-
-    def target() -> None:
-        try:
-            call()
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=target, daemon=True)
-    thread.start()
-    thread.join(30)
-    assert not thread.is_alive(), "it waits for ever"
-    return raised
-
-
 @pytest.mark.parametrize("error", [SystemExit, GeneratorExit])
 def test_what_an_exit_left_behind_is_not_waited_for(error: type[BaseException]) -> None:
     """Optuna catches exceptions and Ctrl-C only, and leaves the trial as it is."""
 
-    def leaving(row: int, size: int) -> None:
-        if (row, size) == MADE[1]:
-            raise error
-
     def go_on() -> None:
         with pytest.raises(error):
-            study.optimize(TableObjective(before=leaving))
+            study.optimize(TableObjective(before=raising(error, MADE[1])))
         assert study.trials[0].state == TrialState.RUNNING
         study.optimize(TableObjective())
 
@@ -176,45 +157,27 @@ def interrupt(study: optuna.Study, moment: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(of, name, once)
 
 
-@pytest.mark.parametrize(
-    ("place", "goes_on_in"),
-    [("memory", "the same thread"), ("memory", "another thread"), ("sqlite", "another thread")],
-)
-@pytest.mark.parametrize(
-    ("moment", "state"),
-    [
-        ("assigned", TrialState.RUNNING),
-        ("close", TrialState.COMPLETE),
-        ("state", TrialState.RUNNING),
-    ],
-)
+@pytest.mark.parametrize("is_same_thread", [False, True])
+@pytest.mark.parametrize("moment", ["assigned", "close", "state"])
 def test_what_an_interrupt_left_behind_is_not_waited_for(
-    moment: str,
-    state: TrialState,
-    place: str,
-    goes_on_in: str,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    moment: str, is_same_thread: bool, storage: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After Ctrl-C while Optuna asks or tells, which may leave the trial RUNNING."""
-    study = table_study(1, storage=None if place == "memory" else sqlite(tmp_path))
+    study = table_study(1, storage=storage)
     interrupt(study, moment, monkeypatch)
 
     def interrupted() -> None:
         with pytest.raises((KeyboardInterrupt, UnboundLocalError)):
             study.optimize(TableObjective())
-        assert study.trials[0].state == state
+        left = TrialState.COMPLETE if moment == "close" else TrialState.RUNNING
+        assert study.trials[0].state == left
+        if is_same_thread:
+            study.optimize(TableObjective())
 
-    def both() -> None:
-        interrupted()
-        study.optimize(TableObjective())
-
-    if goes_on_in == "another thread":
-        assert in_thread(interrupted) == []
+    assert in_thread(interrupted) == []
+    if not is_same_thread:
         assert in_thread(lambda: study.optimize(TableObjective())) == []
-    else:
-        assert in_thread(both) == []
-    if state == TrialState.RUNNING:
+    if moment != "close":
         assert study.trials[0].state == TrialState.FAIL
     final(study)
     assert len(learning_curves(study)) == 1
@@ -291,7 +254,7 @@ def test_an_error_in_the_base_sampler_leaves_nothing_held(method: str) -> None:
 
     base = InOrder()
     setattr(base, method, fail)
-    study = table_study(1, base=base, storage=InMemoryStorage())
+    study = table_study(1, base=base)
     with pytest.raises(ValueError, match="no space"):
         study.optimize(TableObjective())
     assert TrialState.RUNNING not in {trial.state for trial in study.trials}

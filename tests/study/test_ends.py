@@ -12,7 +12,6 @@ from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
 from optuna_daub import DAUBPruner
-from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import training_sizes
@@ -22,9 +21,15 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import WINNER
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
+from tests.study.table_study import asking_itself
+from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import final
+from tests.study.table_study import one_number
+from tests.study.table_study import open_study
 from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
+from tests.study.table_study import probes
+from tests.study.table_study import raising
 from tests.study.table_study import report_row
 from tests.study.table_study import scores_of
 from tests.study.table_study import table_study
@@ -34,11 +39,8 @@ from tests.study.table_study import trained
 Ending = Callable[[float], Any]
 
 
-def raising(error: BaseException) -> Ending:
-    def ending(score: float) -> float:
-        raise error
-
-    return ending
+def disk_full(score: float) -> float:
+    raise ValueError("no disk for the model")
 
 
 ENDINGS: dict[str, Ending] = {
@@ -46,7 +48,7 @@ ENDINGS: dict[str, Ending] = {
     "nan": lambda score: math.nan,
     "text": lambda score: "good",
     "two values": lambda score: [score, score],
-    "an error": raising(ValueError("no disk for the model")),
+    "an error": disk_full,
 }
 
 
@@ -72,10 +74,9 @@ def test_a_full_size_report_without_its_value_is_tried_once_more(
     best = final(study)
     assert best.params == study.best_params == {"row": WINNER}
     assert best.score == study.best_value
-    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
     twice = study.trials[spoilt[0]].params["row"], SIZES[-1]
-    assert sorted(made) == sorted([*MADE, twice])
-    assert best.examples == sum(size for _, size in made)
+    assert sorted(probes(study)) == sorted([*MADE, twice])
+    assert best.examples == sum(size for _, size in probes(study))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -101,23 +102,18 @@ def test_a_learner_that_never_ends_well_is_dropped_with_the_reason(ending: str) 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_study_of_nothing_else_ends_without_an_answer(ending: str) -> None:
     study = table_study(2)
-    study.optimize(
-        lambda trial: ENDINGS[ending](TableObjective()(trial)),
-        n_trials=99,
-        catch=(ValueError,),
-    )
+    study.optimize(lambda t: ENDINGS[ending](TableObjective()(t)), n_trials=99, catch=ValueError)
     assert best_learner(study) is None
     assert [curve.state for curve in learning_curves(study)] == ["dropped"] * 2
     assert len(study.trials) < 20
 
 
 def test_in_an_open_pool_the_search_goes_on_without_them() -> None:
-    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), RandomSampler(seed=0))
+    study = open_study(RandomSampler(seed=0))
 
     def objective(trial: optuna.Trial) -> float | None:
-        x = trial.suggest_float("x", 0, 1)
-        score = trained(trial, 0.5 + x / 3)
-        return None if x > 0.7 else score
+        score = one_number(trial)
+        return None if trial.params["x"] > 0.7 else score
 
     study.optimize(objective, n_trials=60)
     assert len(study.trials) == 60
@@ -173,12 +169,7 @@ def test_a_value_returned_early_ends_that_learner_only_and_is_nobodys_best(
 
 def test_an_objective_that_returns_no_number_at_all_ends_the_study_without_an_answer() -> None:
     study = table_study(3)
-
-    def objective(trial: optuna.Trial) -> float:
-        trial.suggest_int("row", 0, 4)
-        return -math.inf
-
-    study.optimize(objective, n_trials=50)
+    study.optimize(lambda trial: -math.inf - trial.suggest_int("row", 0, 4), n_trials=50)
     assert best_learner(study) is None
     assert len(study.trials) == 3
 
@@ -208,34 +199,20 @@ def test_parameters_that_the_objective_rejects_are_not_tried_again() -> None:
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[-1]])
 def test_a_learner_that_the_objective_rejects_after_a_score_is_trained_no_more(size: int) -> None:
     """TrialPruned ends its parameters for good in Optuna, unless the pruner has asked for it."""
-
-    def reject(row: int, at: int) -> None:
-        if (row, at) == (WINNER, size):
-            raise optuna.TrialPruned("too slow to deploy")
-
+    reject = raising(optuna.TrialPruned("too slow to deploy"), (WINNER, size))
     study = table_study()
     study.optimize(TableObjective(after=reject), n_trials=99)
-    curves = {curve.params["row"]: curve for curve in learning_curves(study)}
-    assert curves[WINNER].state == "dropped"
-    assert curves[WINNER].reason.endswith("TrialPruned: too slow to deploy")
-    made = [(probe.learner, probe.observation.size) for probe in allocations(study)]
-    assert len(made) == len({*made}), "nothing is trained twice"
-    assert max(at for learner, at in made if learner == curves[WINNER].learner) == size
+    (lost,) = [curve for curve in learning_curves(study) if curve.params["row"] == WINNER]
+    assert lost.state == "dropped"
+    assert lost.reason.endswith("TrialPruned: too slow to deploy")
+    assert_nothing_twice(study)
+    assert max(at for row, at in probes(study) if row == WINNER) == size
     assert answer(study).params == study.best_params != {"row": WINNER}
 
 
 def test_an_objective_that_asks_the_pruner_suspends_and_rejects_nothing() -> None:
-    def asking(trial: optuna.Trial) -> float:
-        row = trial.suggest_int("row", 0, len(RIVALS) - 1)
-        score = 0.0
-        for size in training_sizes(trial):
-            score = report_row(trial, row, size)
-            if trial.should_prune():
-                raise optuna.TrialPruned("as the pruner says")
-        return score
-
     study = table_study()
-    study.optimize(asking, n_trials=99)
+    study.optimize(asking_itself, n_trials=99)
     assert "dropped" not in {curve.state for curve in learning_curves(study)}
     assert study.best_params == {"row": WINNER}
 

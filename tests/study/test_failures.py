@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 
 import optuna
 import pytest
@@ -15,8 +15,6 @@ from optuna.trial import TrialState
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.study import liveness
@@ -29,7 +27,9 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import optimize_some
 from tests.study.table_study import probes
+from tests.study.table_study import raising
 from tests.study.table_study import replayed
+from tests.study.table_study import scored
 from tests.study.table_study import table_study
 from tests.study.table_study import without
 
@@ -38,29 +38,16 @@ class BrokenError(Exception):
     """The error that these objectives raise."""
 
 
-class Breaking:
-    """Raises at given (row, size) as many times as told."""
-
-    def __init__(self, times: dict[tuple[int, int], int], error: type[BaseException]) -> None:
-        self.left = Counter(times)
-        self.error = error
-
-    def __call__(self, row: int, size: int) -> None:
-        if self.left[row, size] > 0:
-            self.left[row, size] -= 1
-            raise self.error
-
-
 def breaking(
-    times: dict[tuple[int, int], int], error: type[BaseException] = BrokenError
+    *at: tuple[int, int], times: int = 99, error: type[BaseException] = BrokenError
 ) -> TableObjective:
-    return TableObjective(before=Breaking(times, error))
+    return TableObjective(before=raising(error, *at, times=times))
 
 
 @pytest.mark.parametrize("at", MADE[::2])
 def test_a_run_that_raises_once_is_retried_and_nothing_changes(at: tuple[int, int]) -> None:
     study = table_study()
-    study.optimize(breaking({at: 1}), catch=(BrokenError,))
+    study.optimize(breaking(at, times=1), catch=BrokenError)
     assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 1
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER
@@ -73,7 +60,7 @@ def test_a_learner_that_raises_twice_at_a_size_is_dropped_with_the_reason(
 ) -> None:
     row, size = at
     study = table_study()
-    study.optimize(breaking({at: 2}), catch=(BrokenError,))
+    study.optimize(breaking(at, times=2), catch=BrokenError)
     assert probes(study) == replayed(study.pruner.policy, without(row, size))[0]
     curve = next(c for c in learning_curves(study) if c.params["row"] == row)
     assert curve.state == "dropped"
@@ -84,14 +71,15 @@ def test_a_learner_that_raises_twice_at_a_size_is_dropped_with_the_reason(
 
 def test_failures_at_different_sizes_do_not_add_up() -> None:
     study = table_study()
-    study.optimize(breaking({(WINNER, size): 1 for size in SIZES}), catch=(BrokenError,))
+    everywhere = [(WINNER, size) for size in SIZES]
+    study.optimize(breaking(*everywhere, times=1), catch=BrokenError)
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER
 
 
 def test_an_error_that_is_not_caught_ends_optimize_and_a_rerun_goes_on() -> None:
     study = table_study()
-    objective = breaking({(WINNER, SIZES[4]): 1})
+    objective = breaking((WINNER, SIZES[4]), times=1)
     with pytest.raises(BrokenError):
         study.optimize(objective)
     study.optimize(objective)
@@ -101,8 +89,7 @@ def test_an_error_that_is_not_caught_ends_optimize_and_a_rerun_goes_on() -> None
 
 def test_when_all_learners_fail_the_study_ends_without_a_best() -> None:
     study = table_study()
-    everywhere = {(row, SIZES[0]): 99 for row in range(len(RIVALS))}
-    study.optimize(breaking(everywhere), catch=(BrokenError,), n_trials=99)
+    study.optimize(breaking(), catch=BrokenError, n_trials=99)
     assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 2 * len(RIVALS)
     assert best_learner(study) is None
     assert {curve.state for curve in learning_curves(study)} == {"dropped"}
@@ -112,14 +99,14 @@ def test_when_all_learners_fail_the_study_ends_without_a_best() -> None:
 @pytest.mark.parametrize("error", [BrokenError, optuna.TrialPruned])
 def test_an_objective_that_always_breaks_does_not_loop(error: type[Exception], size: int) -> None:
     study = table_study()
-    everywhere = {(row, size): 99 for row in range(len(RIVALS))}
-    study.optimize(breaking(everywhere, error), catch=(BrokenError,), n_trials=200)
+    everywhere = [(row, size) for row in range(len(RIVALS))]
+    study.optimize(breaking(*everywhere, error=error), catch=BrokenError, n_trials=200)
     assert len(study.trials) < 200
 
 
 def test_a_run_that_prunes_itself_before_any_report_counts_as_a_failure() -> None:
     study = table_study()
-    study.optimize(breaking({(WINNER, SIZES[0]): 99}, optuna.TrialPruned), n_trials=200)
+    study.optimize(breaking((WINNER, SIZES[0]), error=optuna.TrialPruned), n_trials=200)
     assert probes(study) == replayed(study.pruner.policy, without(WINNER, SIZES[0]))[0]
 
 
@@ -130,18 +117,11 @@ def test_scores_that_are_no_numbers_drop_the_learner(
     direction: str, score: float, size: int
 ) -> None:
     sign = 1 if direction == "maximize" else -1
-    spoilt = [
-        LearningCurve(
-            c.learner,
-            tuple(
-                Observation(o.size, sign * score if o.size == size else o.score, o.training_score)
-                for o in c.observations
-            ),
-        )
-        if c.learner == WINNER
-        else c
-        for c in RIVALS
-    ]
+    seen = (
+        replace(o, score=sign * score) if o.size == size else o
+        for o in RIVALS[WINNER].observations
+    )
+    spoilt = [c for c in RIVALS if c.learner != WINNER] + [LearningCurve(WINNER, tuple(seen))]
     study = table_study(direction=direction)
     study.optimize(TableObjective(spoilt, sign))
     made = replayed(study.pruner.policy, without(WINNER, size))[0]
@@ -170,7 +150,7 @@ def test_an_error_after_the_last_report_does_not_lose_the_winner(
     error: type[BaseException], catch: tuple[type[Exception], ...]
 ) -> None:
     """Say, the model cannot be saved: scores are all there, but its trial is FAIL."""
-    objective = TableObjective(after=Breaking({(WINNER, SIZES[-1]): 1}, error))
+    objective = TableObjective(after=raising(error, (WINNER, SIZES[-1]), times=1))
     study = table_study()
     with nullcontext() if catch else pytest.raises(error):
         study.optimize(objective, catch=catch)
@@ -202,15 +182,15 @@ def test_one_sick_worker_of_two_drops_no_learner(
 
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
-        is_sick = threading.current_thread().name == "sick"
         time.sleep(0 if n_learners else 0.001)
-        for n in training_sizes(trial):
-            if is_sick:
+
+        def score(n: int) -> float:
+            if threading.current_thread().name == "sick":
                 raise BrokenError
             time.sleep(0.001)
-            score = 0.5 + 0.4 * x - (0.3 + x) / n
-            report(trial, n, score, training_score=score + 2 / n)
-        return score
+            return 0.5 + 0.4 * x - (0.3 + x) / n
+
+        return scored(trial, score, training_score=lambda n: 0.5 + 0.4 * x + 2 / n)
 
     def work(trials: int | None) -> None:
         base = optuna.samplers.RandomSampler()
@@ -246,7 +226,7 @@ def test_a_learner_that_fails_at_two_workers_is_dropped(monkeypatch: pytest.Monk
     for worker in ("one|1|1", "two|1|1"):
         monkeypatch.setattr(liveness, "this_worker", lambda name=worker: name)
         study = table_study(storage=storage)
-        optimize_some(study, breaking({MADE[0]: 1}), 1, catch=(BrokenError,))
+        optimize_some(study, breaking(MADE[0]), 1, catch=BrokenError)
     (curve,) = learning_curves(study)
     assert curve.state == "dropped"
     assert "failed 2 times at 6 examples: BrokenError" in curve.reason
@@ -260,6 +240,6 @@ def test_what_failed_here_is_tried_here_again_where_nobody_else_is(
     study = table_study(patience=Patience(recent=0.0))
     optimize_some(study, TableObjective(), 1)
     monkeypatch.undo()
-    study.optimize(breaking({at: 1 for at in MADE}), catch=(BrokenError,), n_trials=99)
+    study.optimize(breaking(*MADE, times=1), catch=BrokenError, n_trials=99)
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER

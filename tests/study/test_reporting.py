@@ -17,12 +17,11 @@ from optuna_daub import allocations
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
-from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
+from tests.study.table_study import asking_itself
 from tests.study.table_study import runs
-from tests.study.table_study import scores_of
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 
@@ -106,14 +105,8 @@ def test_numpy_numbers_are_numbers(tmp_path: Path) -> None:
     """In a database: what is stored there must be JSON."""
     trial = asked(storage=sqlite(tmp_path))
     size = next(training_sizes(trial))
-    report(
-        trial,
-        np.int64(size),  # type: ignore[arg-type]
-        np.float32(0.5),  # type: ignore[arg-type]
-        training_score=np.float32(0.75),  # type: ignore[arg-type]
-        n_validation=np.int64(100),  # type: ignore[arg-type]
-        seconds=np.float32(2),  # type: ignore[arg-type]
-    )
+    numbers: Any = {"training_score": np.float32(0.75), "n_validation": np.int64(100)}
+    report(trial, *(np.int64(size), np.float32(0.5)), **numbers, seconds=np.float32(2))  # type: ignore[arg-type]
     seen = allocations(table_study(storage=sqlite(tmp_path)))[0].observation
     assert seen == type(seen)(6, 0.5, 0.75, 100, 2.0)
 
@@ -158,18 +151,8 @@ def test_a_fixed_trial_is_refused_with_a_reason() -> None:
 
 def test_every_size_is_timed_where_the_objective_asks_should_prune_itself() -> None:
     """The idiom of Optuna's pruners: what a run was trained on last is timed at its end."""
-
-    def objective(trial: optuna.Trial) -> float:
-        row, score = trial.suggest_int("row", 0, len(RIVALS) - 1), 0.0
-        for size in training_sizes(trial):
-            score = scores_of(row, size)[0]
-            trial.report(score, size)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return score
-
     study = table_study()
-    study.optimize(objective)
+    study.optimize(asking_itself)
     probes = allocations(study)
     assert len(probes) > len(study.trials)
     assert all(probe.observation.seconds for probe in probes)

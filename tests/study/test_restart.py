@@ -13,7 +13,6 @@ import sqlalchemy
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
-from optuna_daub import training_sizes
 from optuna_daub.study import worker as workers
 from tests.study import releases
 from tests.study.table_study import MADE
@@ -21,25 +20,28 @@ from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import WINNER
 from tests.study.table_study import InOrder
-from tests.study.table_study import Killer
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import in_new_process
+from tests.study.table_study import killing
 from tests.study.table_study import optimize_some
 from tests.study.table_study import probes
+from tests.study.table_study import raising
 from tests.study.table_study import report_row
 from tests.study.table_study import runs
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+
 TWO = MADE_OF_TWO, WINNER_OF_TWO = expected(2)
 """The same of two learners: enough where each look at a database takes its time."""
 
 
 def _killed(url: str, when: str, row: int, size: int) -> None:
-    table_study(2, storage=url).optimize(TableObjective(**{when: Killer(row, size)}))
+    table_study(2, storage=url).optimize(TableObjective(**{when: killing(row, size)}))
 
 
 def _go_on(url: str) -> None:
@@ -100,14 +102,10 @@ def test_kills_do_not_add_up_to_a_drop(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("at", "times"), [(MADE[0], 1), (MADE[0], 3), ((WINNER, SIZES[3]), 3)])
 def test_ctrl_c_is_not_held_against_the_learner(at: tuple[int, int], times: int) -> None:
-    def interrupted(*probe: int) -> None:
-        if probe == at:
-            raise KeyboardInterrupt
-
     study = table_study()
     for _ in range(times):
         with pytest.raises(KeyboardInterrupt):
-            study.optimize(TableObjective(before=interrupted))
+            study.optimize(TableObjective(before=raising(KeyboardInterrupt, at)))
     study.optimize(TableObjective())
     assert_same_answer(study)
 
@@ -193,7 +191,6 @@ def heartbeat_storage(folder: Path, callback: releases.Callback | None) -> RDBSt
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize(("inherits", "n_probes"), [(None, 1), (False, 0), (True, 3)])
 def test_a_trial_without_heartbeat_is_resumed(
     tmp_path: Path, inherits: bool | None, n_probes: int
@@ -211,7 +208,6 @@ def test_a_trial_without_heartbeat_is_resumed(
     assert_same_answer(study, TWO)
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize("inherits", [False, True])
 def test_a_retried_trial_whose_learner_needs_nothing_does_not_end_the_study(
     inherits: bool,
@@ -232,14 +228,11 @@ def test_parameters_that_a_failed_run_did_not_get_to_are_chosen_once() -> None:
     """All runs of a learner must share their parameters, or its curve is a mixture."""
 
     def objective(trial: optuna.Trial) -> float:
-        row = trial.suggest_int("row", 0, 4)
+        trial.suggest_int("row", 0, 4)
         if trial.number == WINNER:
             raise RuntimeError("no connection to the data")
         trial.suggest_float("chosen_later", 0, 1)
-        score = 0.0
-        for size in training_sizes(trial):
-            score = report_row(trial, row, size)
-        return score
+        return TableObjective()(trial)
 
     class Base(InOrder):
         rng = optuna.samplers.RandomSampler(seed=0)
@@ -250,9 +243,7 @@ def test_parameters_that_a_failed_run_did_not_get_to_are_chosen_once() -> None:
 
     study = table_study(base=Base())
     study.optimize(objective, catch=(RuntimeError,))
-    chosen: dict[int, set[float]] = {}
-    for trial, run in runs(study):
-        if "chosen_later" in trial.params:
-            chosen.setdefault(run.learner or 0, set()).add(trial.params["chosen_later"])
+    key = "chosen_later"
+    chosen = {(run.learner, t.params[key]) for t, run in runs(study) if key in t.params}
     assert sum(run.learner == WINNER for _, run in runs(study)) > 2, "not resumed often enough"
-    assert {len(values) for values in chosen.values()} == {1}
+    assert len(chosen) == len({learner for learner, _ in chosen})

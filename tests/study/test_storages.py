@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import optuna
 import pytest
 from optuna.storages import BaseStorage
 
@@ -18,6 +17,7 @@ from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
 from tests.study.table_study import is_over
 from tests.study.table_study import probes
+from tests.study.table_study import raising
 from tests.study.table_study import replayed
 from tests.study.table_study import table_study
 from tests.study.table_study import without
@@ -101,16 +101,10 @@ def test_failures_are_remembered_everywhere(storage: BaseStorage) -> None:
     made, winner = expected(2)
     at = (winner, SIZES[1])
 
-    def broken(*probe: int) -> None:
-        if probe == at:
-            raise RuntimeError
-
-    def new() -> optuna.Study:
-        return table_study(2, storage=storage, name="failures")
-
     for _ in range(2):
+        study = table_study(2, storage=storage, name="failures")
         with pytest.raises(RuntimeError):
-            new().optimize(TableObjective(before=broken))
-    study = new()
+            study.optimize(TableObjective(before=raising(RuntimeError, at)))
+    study = table_study(2, storage=storage, name="failures")
     study.optimize(TableObjective())
     assert probes(study) == replayed(study.pruner.policy, without(*at)[:2])[0] != made

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -15,14 +14,12 @@ from optuna.samplers import GridSampler
 from optuna.samplers import TPESampler
 from optuna.trial import TrialState
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study.worker import worker_of
 from tests.strategies import power_law
-from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import WINNER
 from tests.study.table_study import TableObjective
@@ -30,8 +27,9 @@ from tests.study.table_study import Watched
 from tests.study.table_study import assert_sound
 from tests.study.table_study import final
 from tests.study.table_study import idle
+from tests.study.table_study import in_thread
 from tests.study.table_study import probes
-from tests.study.table_study import report_row
+from tests.study.table_study import raising
 from tests.study.table_study import runs
 from tests.study.table_study import table_study
 
@@ -100,16 +98,10 @@ def test_threads_stop_after_n_trials_and_go_on(n_trials: int) -> None:
 
 
 def test_an_error_in_one_thread_ends_the_others_and_loses_nothing() -> None:
-    broken = [True]
-
-    def breaking(row: int, size: int) -> None:
-        if size == SIZES[3] and broken.pop() if broken else False:
-            raise RuntimeError
-        time.sleep(0.001)
-
+    broken = raising(RuntimeError, (WINNER, SIZES[3]), times=1)
     study = table_study()
     with pytest.raises(RuntimeError):
-        study.optimize(TableObjective(before=breaking), n_jobs=2)
+        study.optimize(TableObjective(before=broken, after=Watched()), n_jobs=2)
     assert TrialState.RUNNING not in {trial.state for trial in study.trials}
     study.optimize(TableObjective(), n_jobs=2)
     assert study.best_trial.params["row"] == WINNER
@@ -117,13 +109,10 @@ def test_an_error_in_one_thread_ends_the_others_and_loses_nothing() -> None:
 
 
 def test_failing_learners_are_retried_by_any_thread_and_dropped() -> None:
-    def breaking(row: int, size: int) -> None:
-        time.sleep(0.001)
-        if row == WINNER:
-            raise RuntimeError
-
+    broken = raising(RuntimeError, *((WINNER, size) for size in SIZES))
     study = table_study()
-    study.optimize(TableObjective(before=breaking), n_jobs=4, catch=(RuntimeError,))
+    objective = TableObjective(before=broken, after=Watched())
+    study.optimize(objective, n_jobs=4, catch=RuntimeError)
     assert [trial.state for trial in study.trials].count(TrialState.FAIL) == 2
     assert WINNER not in {row for row, _ in probes(study)}
     assert_sound(study)
@@ -148,9 +137,7 @@ class Yielding:
         if self.depth == 0:
             self.n -= 1
             if self.n == 0:
-                thread = threading.Thread(target=self.other)
-                thread.start()
-                thread.join(60)
+                assert in_thread(self.other) == []
 
 
 @pytest.mark.parametrize("release", range(1, 8))
@@ -196,18 +183,8 @@ def test_a_trial_that_was_left_behind_is_released_by_one_thread_only(
 ) -> None:
     study = table_study()
 
-    def leave() -> None:
-        with suppress(SystemExit):
-            study.optimize(exiting)
-
-    def exiting(trial: optuna.Trial) -> float:
-        raise SystemExit
-
-    thread = threading.Thread(target=leave)
-    thread.start()
-    thread.join()
-    sampler = study.sampler
-    assert isinstance(sampler, DataAllocationSampler)
+    exiting = TableObjective(before=raising(SystemExit))
+    assert [type(error) for error in in_thread(lambda: study.optimize(exiting))] == [SystemExit]
     begun = worker_of(study).holders
     (left_behind,) = begun
 
@@ -224,16 +201,12 @@ def test_a_trial_that_others_have_failed_is_left_though_another_thread_has_looke
     """As if the machine had slept: other workers take this one for dead meanwhile."""
     study = table_study(3)
 
-    def objective(trial: optuna.Trial) -> float:
-        row = trial.suggest_int("row", 0, len(RIVALS) - 1)
-        for size in training_sizes(trial):
-            score = report_row(trial, row, size)
-            if trial.number == 0:
-                study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
-                worker_of(study).look()
-        return score
+    def fail_the_first(row: int, size: int) -> None:
+        if row == 0 and study.trials[0].state == TrialState.RUNNING:
+            study._storage.set_trial_state_values(study.trials[0]._trial_id, TrialState.FAIL)
+            worker_of(study).look()
 
-    study.optimize(objective, n_trials=3)
+    study.optimize(TableObjective(after=fail_the_first), n_trials=3)
     assert study.trials[0].state == TrialState.FAIL
     assert len(study.trials) == 4, "another trial replaces it"
 
@@ -242,8 +215,8 @@ def test_a_worker_sees_its_own_trial_run_though_an_earlier_one_waits_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Another worker has taken the first of two enqueued trials, and puts it back."""
-    storage = optuna.storages.InMemoryStorage()
-    study = table_study(4, storage=storage)
+    study = table_study(4)
+    storage = study._storage
     for row in (0, 1):
         study.enqueue_trial({"row": row})
     worker_of(study).look()
@@ -259,7 +232,5 @@ def test_a_worker_sees_its_own_trial_run_though_an_earlier_one_waits_again(
 
     monkeypatch.setattr(storage, "set_trial_state_values", set_state)
     asked: list[int] = []
-    thread = threading.Thread(target=lambda: asked.append(study.ask().number), daemon=True)
-    thread.start()
-    thread.join(30.0)
+    assert in_thread(lambda: asked.append(study.ask().number)) == []
     assert asked == [1]
