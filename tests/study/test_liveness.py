@@ -9,8 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import optuna
 import psutil
@@ -43,11 +43,14 @@ from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import WINNER
 from tests.study.table_study import InOrder
+from tests.study.table_study import Place
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
+from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import assert_sound
 from tests.study.table_study import final
 from tests.study.table_study import in_new_process
+from tests.study.table_study import in_thread
 from tests.study.table_study import open_study
 from tests.study.table_study import probes
 from tests.study.table_study import report_row
@@ -57,18 +60,20 @@ from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+
 LADDER = (100, 200, 400, 800)
 MACHINE, _, BEGAN = liveness.this_worker().split("|")
-
-
 TICKS, BOOT = BEGAN.rpartition("/")[2], liveness._boot()
 IN_CLEAR = liveness._machine_in_clear()
+PARENT = os.getppid()
+PARENT_BEGAN = liveness._start_time(PARENT)
 
 WORKERS: dict[str, tuple[list[str], bool]] = {
     "this process lives": ([liveness.this_worker()], False),
     # In a container that is started again, the first process always has the number 1.
     "a process id that was given again is another process": (
-        [f"{MACHINE}|{pid}|{BOOT}/1" for pid in (os.getppid(), os.getpid())], True
+        [f"{MACHINE}|{pid}|{BOOT}/1" for pid in (PARENT, os.getpid())], True
     ),
     "nothing is known of other machines": (
         ["", "elsewhere|1|1", "a|b", "a|b|c|d", "|||", "elsewhere|x|y"], False
@@ -88,9 +93,7 @@ WORKERS: dict[str, tuple[list[str], bool]] = {
 
 @pytest.mark.parametrize(("workers", "is_dead"), WORKERS.values(), ids=WORKERS)
 def test_who_is_dead(workers: list[str], is_dead: bool) -> None:
-    assert {worker: liveness.is_dead(worker) for worker in workers} == dict.fromkeys(
-        workers, is_dead
-    )
+    assert [worker for worker in workers if liveness.is_dead(worker) != is_dead] == []
 
 
 def test_a_process_lives_until_it_has_ended() -> None:
@@ -105,35 +108,32 @@ def test_a_process_lives_until_it_has_ended() -> None:
 
 
 def test_without_a_process_table_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine, pid, began = liveness.this_worker().split("|")
     monkeypatch.setattr(liveness, "_start_time", lambda pid: "")
-    assert not liveness.is_dead(f"{machine}|{pid}|")
-    assert not liveness.is_dead(f"{machine}|{pid}|{began}")
+    assert not liveness.is_dead(f"{MACHINE}|{os.getpid()}|")
+    assert not liveness.is_dead(f"{MACHINE}|{os.getpid()}|{BEGAN}")
 
 
 def test_start_times_are_those_that_studies_had_before() -> None:
     fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    assert liveness.this_worker().split("|")[2] == f"{boot}/{fields[19]}"
+    assert f"{boot}/{fields[19]}" == BEGAN
 
 
 def test_a_clock_that_is_set_changes_no_start_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = liveness._start_time(os.getppid())
     boot_time = psutil._psplatform.boot_time
     monkeypatch.setattr(psutil._psplatform, "boot_time", lambda: boot_time() + 86_400)
-    assert liveness._start_time(os.getppid()) == before
+    assert liveness._start_time(PARENT) == PARENT_BEGAN
 
 
 def test_without_ids_of_boots_the_time_of_day_tells_processes_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(liveness, "_boot", lambda: "")
-    began = liveness._start_time(os.getppid())
-    assert float(began.removeprefix("/")) == pytest.approx(
-        psutil.Process(os.getppid()).create_time(), abs=0.01
-    )
-    assert not liveness.is_dead(f"{MACHINE}|{os.getppid()}|{began}")
-    assert liveness.is_dead(f"{MACHINE}|{os.getppid()}|/17.00")
+    began = liveness._start_time(PARENT)
+    created = psutil.Process(PARENT).create_time()
+    assert float(began.removeprefix("/")) == pytest.approx(created, abs=0.01)
+    assert not liveness.is_dead(f"{MACHINE}|{PARENT}|{began}")
+    assert liveness.is_dead(f"{MACHINE}|{PARENT}|/17.00")
 
 
 @pytest.fixture
@@ -142,20 +142,13 @@ def hidden(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
 
 
+@pytest.mark.usefixtures("hidden")
 @pytest.mark.parametrize("is_owned", [True, False])
-def test_a_process_that_is_hidden_lives(
-    is_owned: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    worker = f"{MACHINE}|{os.getppid()}|{liveness._start_time(os.getppid())}"
-    request.getfixturevalue("hidden")
+def test_a_process_that_is_hidden_lives(is_owned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not is_owned:
-
-        def refuse(pid: int, signal: int) -> None:
-            raise PermissionError
-
-        monkeypatch.setattr(os, "kill", refuse)
-    assert liveness._start_time(os.getppid()) == ""
-    assert not liveness.is_dead(worker)
+        monkeypatch.setattr(os, "kill", Mock(side_effect=PermissionError))
+    assert liveness._start_time(PARENT) == ""
+    assert not liveness.is_dead(f"{MACHINE}|{PARENT}|{PARENT_BEGAN}")
 
 
 @pytest.mark.usefixtures("hidden")
@@ -167,12 +160,10 @@ def test_a_process_that_is_gone_is_dead_where_processes_are_hidden() -> None:
 
 def test_no_signal_is_sent_where_it_would_end_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """On Windows `os.kill` does, whatever the signal."""
-
-    def kill(pid: int, signal: int) -> None:
-        raise AssertionError("sent")
-
-    monkeypatch.setattr(liveness, "os", SimpleNamespace(name="nt", kill=kill))
+    monkeypatch.setattr(liveness, "os", windows := Mock())
+    windows.name = "nt"
     assert not liveness._is_gone(1)
+    windows.kill.assert_not_called()
 
 
 def test_machines_of_one_name_are_told_apart() -> None:
@@ -198,8 +189,7 @@ def test_each_process_is_a_worker_of_its_own() -> None:
 
 
 AT_ONCE = Patience(checked=0.0)
-"""Patience of a worker that checks at every step that its run is still its own, not once a
-second."""
+"""Patience of a worker that checks at every step, not once a second, that its run is its own."""
 
 
 class Stall:
@@ -219,7 +209,7 @@ class Stall:
 class Stalling(InOrder):
     """A base sampler that thinks for long."""
 
-    def __init__(self, stall: Stall) -> None:
+    def __init__(self, stall: Callable[..., None]) -> None:
         self.stall = stall
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
@@ -239,26 +229,22 @@ class Stalling(InOrder):
         return super().sample_independent(*args)
 
 
+IN_THE_BASE_SAMPLER = (
+    ("before_trial", 0), ("before_trial", 1), ("infer", 0), ("sample", 0), ("sample", 3),
+    ("after_trial", 0), ("after_trial", 2),
+)  # fmt: skip
+LAST = WINNER, SIZES[-1]
 PLACES: list[tuple[object, ...]] = [
-    ("before_trial", 0),
-    ("before_trial", 1),
-    ("infer", 0),
-    ("sample", 0),
-    ("sample", 3),
-    ("before", *MADE[0]),
-    ("before", *MADE[4]),
-    ("after", *MADE[1]),
-    ("before", WINNER, SIZES[-1]),
-    ("after", WINNER, SIZES[-1]),
-    ("after_trial", 0),
-    ("after_trial", 2),
+    *IN_THE_BASE_SAMPLER,
+    *(("before", *probe) for probe in (MADE[0], MADE[4], LAST)),
+    *(("after", *probe) for probe in (MADE[1], LAST)),
 ]
 
 
-def stalled(place: tuple[object, ...], storage: BaseStorage, **options: Any) -> tuple[Any, ...]:
+def stalled(place: tuple[object, ...], storage: BaseStorage) -> tuple[Any, ...]:
     """Return a worker in a thread that is stalled at a place, and what its end will raise."""
     stall = Stall(*place)
-    study = table_study(storage=storage, base=Stalling(stall), patience=AT_ONCE, **options)
+    study = table_study(storage=storage, base=Stalling(stall), patience=AT_ONCE)
     objective = TableObjective(
         RIVALS, before=lambda *at: stall("before", *at), after=lambda *at: stall("after", *at)
     )
@@ -306,6 +292,11 @@ def running(study: optuna.Study) -> FrozenTrial:
     return trial
 
 
+def set_failed(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> None:
+    """Fail a running trial, as Optuna does if a heartbeat stops."""
+    study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+
+
 def given_up(study: optuna.Study) -> list[FrozenTrial]:
     return [trial for trial in study.trials if records.GIVEN_UP in trial.system_attrs]
 
@@ -346,12 +337,12 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
 def test_a_worker_whose_trial_was_failed_comes_back_and_ends(
     place: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Optuna does where a heartbeat stops; afterwards it raises whatever the worker tells."""
+    """Optuna raises afterwards, whatever the worker tells."""
     let_hearts_beat(monkeypatch)
     storage = InMemoryStorage()
     late = stalled(place, storage)
     study = table_study(storage=storage)
-    storage.set_trial_state_values(running(study)._trial_id, TrialState.FAIL)
+    set_failed(study, running(study))
     study.optimize(TableObjective())
     come_back(*late)
     assert_ended_well(study, n_lost=1)
@@ -373,7 +364,7 @@ def test_a_worker_failed_while_its_policy_thinks_ends_without_an_error(
         running = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
         if (isinstance(answer, End) or answer is True) and running and not failed:
             failed.append(running[0].number)
-            study._storage.set_trial_state_values(running[0]._trial_id, TrialState.FAIL)
+            set_failed(study, running[0])
         return answer
 
     monkeypatch.setattr(owner, place, failing)
@@ -391,14 +382,11 @@ def test_a_callback_finds_the_parameters_of_a_run_that_was_failed_as_it_ended(
 
     class Failing(InOrder):
         def after_trial(self, study: optuna.Study, trial: FrozenTrial, *_: Any) -> None:
-            study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            set_failed(study, trial)
 
     study = table_study(1, base=Failing())
-    study.optimize(
-        TableObjective(RIVALS[:1]),
-        n_trials=1,
-        callbacks=[lambda study, trial: told.append(trial.params["row"])],
-    )
+    note = [lambda study, trial: told.append(trial.params["row"])]
+    study.optimize(TableObjective(RIVALS[:1]), n_trials=1, callbacks=note)
     assert told == [0]
     assert [trial.params for trial in study.trials] == [{"row": 0}] * 2
     assert [trial.state for trial in study.trials] == [TrialState.FAIL, TrialState.COMPLETE]
@@ -415,7 +403,7 @@ def test_an_idle_worker_that_was_failed_ends_without_an_error(
     infer = study.sampler.infer_relative_search_space
 
     def failing(study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+        set_failed(study, trial)
         return infer(study, trial)
 
     monkeypatch.setattr(study.sampler, "infer_relative_search_space", failing)
@@ -468,13 +456,13 @@ def test_a_worker_stopped_while_it_claims_takes_nothing_back_from_others(
     once(monkeypatch, log if place == "write_run" else Known, place, stopped)
     slow.optimize(TableObjective())
     again = table_study(storage=storage)
-    assert {curve.params["row"] for curve in learning_curves(again)} == {*range(5)}
+    curves, made = learning_curves(again), allocations(again)
+    assert {curve.params["row"] for curve in curves} == {*range(5)}
     assert final(again).params == {"row": WINNER}
-    trained = {(each.learner, each.observation.size) for each in allocations(again)}
-    for curve in learning_curves(again):
-        assert {(curve.learner, seen.size) for seen in curve.observations} <= trained
-    assert learning_curves(again)[0].learner == 0
-    assert len(trained) == len(allocations(again))
+    seen = {(curve.learner, each.size) for curve in curves for each in curve.observations}
+    assert seen <= {(each.learner, each.observation.size) for each in made}
+    assert curves[0].learner == 0
+    assert_nothing_twice(again)
 
 
 def test_what_a_worker_withdraws_after_it_was_given_up_stays() -> None:
@@ -499,17 +487,18 @@ def test_other_threads_find_a_run_that_goes_on_whenever_they_look(
     trial = study.ask()
     worker = looking(study)
     was_there: list[bool] = []
-    inner: dict[Any, Any] = {records: records.read, Known: Known.with_trials}
 
-    def watched(owner: Any) -> Any:
+    def watch(owner: Any, name: str) -> None:
+        as_it_is = getattr(owner, name)
+
         def watching(*given: Any) -> Any:
             was_there.append(trial.number in worker.known.runs)
-            return inner[owner](*given)
+            return as_it_is(*given)
 
-        return watching
+        monkeypatch.setattr(owner, name, watching)
 
-    monkeypatch.setattr(records, "read", watched(records))
-    monkeypatch.setattr(Known, "with_trials", watched(Known))
+    watch(records, "read")
+    watch(Known, "with_trials")
     trial.suggest_int("row", 0, 4)
     worker.look()
     assert was_there
@@ -532,7 +521,7 @@ def test_a_run_failed_between_its_objective_and_its_end_raises_as_in_any_study(
         try:
             return 0.0 if is_stock else objective(trial)
         finally:
-            storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            set_failed(study, trial)
 
     # If the objective returned a value, Optuna trips over its own error.
     either = "Cannot tell a FAIL trial|Should not reach"
@@ -576,10 +565,8 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
     resumed = [t for t in late.trials if records.read_run(t).learner == 0][1:]
     assert resumed
     for curve in curves:
-        height = sum(curve.params.values())
-        assert [seen.score for seen in curve.observations] == pytest.approx(
-            [height - 1 / seen.size for seen in curve.observations]
-        )
+        scores = [sum(curve.params.values()) - 1 / seen.size for seen in curve.observations]
+        assert [seen.score for seen in curve.observations] == pytest.approx(scores)
     assert curves[0].params == resumed[-1].params
     assert (curves[0].params["x"] == 0.125) == bool(known)
 
@@ -637,11 +624,10 @@ def test_a_full_size_result_that_comes_back_late_is_told_all_the_same() -> None:
     for n in SIZES:
         score = report_row(trial, row, n)
     study.optimize(TableObjective())
-    before = study.best_trial.params
+    before = study.best_params
     slow.tell(trial, score)
     for again in (study, table_study(2, storage=study._storage)):
-        assert again.best_trial.params == before
-        assert final(again).params == before
+        assert final(again).params == again.best_params == before
 
 
 def sizes_trained(trial: optuna.Trial, before: int = 10**9) -> list[int]:
@@ -656,19 +642,17 @@ def sizes_trained(trial: optuna.Trial, before: int = 10**9) -> list[int]:
     return trained
 
 
-@pytest.mark.parametrize("place", ["memory", "sqlite"])
 @pytest.mark.parametrize("n_before", [0, 1, 2], ids="{} sizes of its own before".format)
 def test_a_run_whose_learner_got_its_full_score_from_another_is_over(
-    place: str, n_before: int, tmp_path: Path
+    n_before: int, storage: Place
 ) -> None:
     """One taken for dead ends late, while its successor is about to train the learner."""
-    storage = None if place == "memory" else sqlite(tmp_path)
     study = table_study(1, storage=storage, sizes=LADDER, patience=AT_ONCE)
-    late, went_on = table_study(1, storage=storage or study._storage, sizes=LADDER), study
+    late = table_study(1, storage=storage, sizes=LADDER)
     first, reached = late.ask(), LADDER[-1 - n_before :]
     sizes_trained(first, reached[0])
-    log.write_given_up(went_on, went_on.trials[0])
-    second, trained = went_on.ask(), list[int]()
+    log.write_given_up(study, study.trials[0])
+    second, trained = study.ask(), list[int]()
     assert second.suggest_int("row", 0, 0) == 0
 
     def objective() -> float:
@@ -691,7 +675,7 @@ def test_a_run_whose_learner_got_its_full_score_from_another_is_over(
         come_back()
     with pytest.raises(optuna.TrialPruned, match="another worker has trained it on all 800"):
         objective()
-    went_on.tell(second, state=TrialState.PRUNED)
+    study.tell(second, state=TrialState.PRUNED)
     assert trained == [*reached[:n_before]]
     assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"]
     (curve,) = learning_curves(study)
@@ -709,19 +693,12 @@ def test_a_late_score_of_a_smaller_size_is_not_trained_again() -> None:
     second.suggest_int("row", 0, 0)
     first.report(100.0, LADDER[0])
     assert sizes_trained(second) == [*LADDER[1:]]
-
-
-def test_sizes_asked_for_once_more_after_the_last_one_are_none() -> None:
-    study = table_study(1, sizes=LADDER)
-    trial = study.ask()
-    assert sizes_trained(trial) == [*LADDER]
-    assert [*training_sizes(trial)] == []
+    assert [*training_sizes(second)] == [], "asked for once more"
 
 
 # Heartbeats
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.filterwarnings("ignore:Heartbeat of storage is supposed to be used")
 def test_a_claim_bears_a_heartbeat_from_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -742,21 +719,16 @@ def test_a_claim_bears_a_heartbeat_from_the_start(
     assert records.read_run(study.trials[0]) is not None
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize("place", ["before_trial", "infer", "sample"])
 def test_a_worker_that_dies_while_the_base_sampler_thinks_frees_its_learner(
     tmp_path: Path, place: str
 ) -> None:
-    class Dying(Stalling):
-        def __init__(self) -> None:
-            super().__init__(self.die)  # type: ignore[arg-type]
-
-        def die(self, *at: object) -> None:
-            if at == (place, 0):
-                raise SystemExit
+    def die(*at: object) -> None:
+        if at == (place, 0):
+            raise SystemExit
 
     options = releases.heartbeat(60, grace_period=120)
-    lost = table_study(1, storage=RDBStorage(sqlite(tmp_path), **options), base=Dying())
+    lost = table_study(1, storage=RDBStorage(sqlite(tmp_path), **options), base=Stalling(die))
     with pytest.raises(SystemExit):
         lost.optimize(TableObjective())
     if lost.trials[0].state == TrialState.FAIL:
@@ -771,7 +743,6 @@ def test_a_worker_that_dies_while_the_base_sampler_thinks_frees_its_learner(
     assert_sound(study)
 
 
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_the_heart_beats_while_the_base_sampler_learns_from_a_run(tmp_path: Path) -> None:
     """Optuna's own heartbeats end with the objective."""
     storage = RDBStorage(sqlite(tmp_path), **releases.heartbeat(1, grace_period=3600))
@@ -799,9 +770,7 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
 ) -> None:
     monkeypatch.setattr(optuna.storages, "GrpcStorageProxy", InMemoryStorage, raising=False)
     study = table_study(1, patience=Patience(proxied=0.2))
-    thread = threading.Thread(target=table_study(1, storage=study._storage).ask)
-    thread.start()
-    thread.join()
+    assert in_thread(table_study(1, storage=study._storage).ask) == []
     caplog.clear()
     study.optimize(TableObjective())
     assert caplog.text.count("passes no heartbeat on") == 1
@@ -814,7 +783,7 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
 
 def test_a_run_that_ends_while_silent_ones_are_given_up_is_left_alone(tmp_path: Path) -> None:
     """Giving up the first one looks at the study again, and the second one has ended."""
-    url = f"sqlite:///{tmp_path / 'silent.db'}"
+    url = sqlite(tmp_path)
     other = table_study(5, storage=url)
     trials = [other.ask() for _ in range(2)]
     for trial in trials:
