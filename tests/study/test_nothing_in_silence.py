@@ -11,7 +11,6 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import Objective
+from tests.study.table_study import Place
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
 from tests.study.table_study import by_formula
@@ -45,7 +45,7 @@ from tests.study.table_study import is_over
 from tests.study.table_study import one_number
 from tests.study.table_study import open_study
 from tests.study.table_study import reporting
-from tests.study.table_study import sqlite
+from tests.study.table_study import run_of
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
@@ -217,19 +217,20 @@ def test_a_value_that_is_not_the_score_reported_is_said_once_and_both_name_one_l
     assert caplog.text.count("The objective returned") == 1
 
 
-@pytest.mark.parametrize("is_asked", [True, False], ids=["ask and tell", "optimize"])
+@pytest.mark.parametrize(
+    "gain",
+    [lambda study: study.tell(study.ask(), 1e9), lambda study: study.optimize(lambda trial: 1e9)],
+    ids=["ask and tell", "optimize"],
+)
 def test_a_value_of_a_trial_without_a_learner_is_said_to_be_lost(
-    is_asked: bool, caplog: pytest.LogCaptureFixture
+    gain: Callable[[optuna.Study], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing may train there, and the study has its answer."""
     study = table_study()
     study.optimize(TableObjective())
     best = study.best_value
     for _ in range(2):
-        if is_asked:
-            study.tell(study.ask(), 1e9)
-        else:
-            study.optimize(lambda trial: 1e9)
+        gain(study)
     assert study.best_value == best
     (said,) = [each for each in caplog.messages if "is not kept" in each]
     assert re.match(r"Trial \d+ has no learner \(finished: .*\), so its value, 1000000000", said)
@@ -244,16 +245,13 @@ def test_a_study_in_which_all_is_well_ends_without_a_word(
     assert not caplog.records
 
 
-@pytest.mark.parametrize("first", [report, optuna.Trial.report])
-def test_a_second_report_at_a_size_is_refused_whichever_was_the_first(first: Any) -> None:
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_second_report_at_a_size_is_refused_whichever_was_the_first(is_ours: bool) -> None:
     study = table_study()
     trial = study.ask()
     trial.suggest_int("row", 0, 4)
-    size = next(iter(training_sizes(trial)))
-    if first is report:
-        report(trial, size, 0.5, training_score=0.6)
-    else:
-        trial.report(0.5, size)
+    size = next(training_sizes(trial))
+    report(trial, size, 0.5) if is_ours else trial.report(0.5, size)
     with pytest.raises(ValueError, match=f"A size must be reported once, but {size} was"):
         report(trial, size, 0.7, training_score=0.8)
     assert [seen.score for seen in learning_curves(study)[0].observations] == [0.5]
@@ -266,45 +264,39 @@ PAPER = DAUBPruner.paper(sizes=SIZES)
 
 
 @pytest.mark.parametrize(
-    ("direction", "is_rising", "n_learners", "rule", "is_said"),
+    ("direction", "slope", "n_learners", "rule"),
     [
-        ("minimize", True, 8, PAPER, True),
-        ("minimize", False, 8, PAPER, False),
-        ("maximize", True, 8, PAPER, False),
+        ("minimize", 1, 8, PAPER),
+        ("minimize", -1, 8, PAPER),
+        ("maximize", 1, 8, PAPER),
         # The default rule trains most learners of a small pool once only: few scores are enough.
-        *(("minimize", True, n_learners, None, True) for n_learners in (None, 5, 8)),
+        *(("minimize", 1, n_learners, None) for n_learners in (None, 5, 8)),
     ],
 )
 def test_scores_that_rise_in_a_study_that_minimizes_are_named_once(
     direction: str,
-    is_rising: bool,
+    slope: int,
     n_learners: int | None,
     rule: AllocationPruner | None,
-    is_said: bool,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    sign = -1 if is_rising else 1
     study = new_study(direction, n_learners)
     study.pruner = rule or study.pruner
-    objective = by_formula(lambda x, n: x + sign / n, 0.5, 0.9)
+    objective = by_formula(lambda x, n: x - slope / n, 0.5, 0.9)
     study.optimize(objective, n_trials=None if rule else 20)
+    is_said = (direction, slope) == ("minimize", 1)
     assert caplog.text.count('create the study with `direction="maximize"`') == is_said
 
 
 # One trial, two workers
 
 
-@pytest.mark.parametrize(("place", "n_processes"), [("memory", 1), ("memory", 2), ("sqlite", 2)])
+@pytest.mark.parametrize("n_processes", [1, 2])
 @pytest.mark.parametrize("moment", ["claimed", "has parameters", "has a score", "suspended"])
 def test_a_trial_that_optuna_hands_out_twice_is_run_once(
-    moment: str,
-    place: str,
-    n_processes: int,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    moment: str, n_processes: int, storage: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it does on SQLite, if nothing is locked while a worker looks for a waiting trial."""
-    storage = None if place == "memory" else sqlite(tmp_path)
     study = table_study(4, storage=storage)
     study.enqueue_trial({"row": 4})
     first = study.ask()
@@ -317,7 +309,7 @@ def test_a_trial_that_optuna_hands_out_twice_is_run_once(
     before = study.trials[0]
     stale = copy.copy(before)
     stale.system_attrs = {"fixed_params": {"row": 4}}  # as it was when the second one read it
-    other = table_study(4, storage=storage or study._storage)
+    other = table_study(4, storage=storage)
     if n_processes > 1:
         monkeypatch.setattr("optuna_daub.study.liveness.this_worker", lambda: "elsewhere|1|1")
     else:
@@ -348,17 +340,12 @@ def claim_elsewhere(trial: optuna.Trial) -> None:
     log.write_run(study, stored, theirs)
 
 
-@pytest.mark.parametrize("place", ["memory", "sqlite"])
 @pytest.mark.parametrize("moment", ["before its parameter", "before its size", "after a score"])
 def test_of_two_that_have_written_their_claims_to_one_trial_the_last_one_has_it(
-    moment: str, place: str, tmp_path: Path
+    moment: str, storage: Place
 ) -> None:
     """The second worker read the trial before the first one wrote its claim, and writes later."""
-    study = table_study(
-        4,
-        storage=None if place == "memory" else sqlite(tmp_path),
-        patience=Patience(checked=0.0),
-    )
+    study = table_study(4, storage=storage, patience=Patience(checked=0.0))
     if moment != "before its parameter":
         study.enqueue_trial({"row": 4})
     objective, told = TableObjective(), list[str]()
@@ -450,14 +437,11 @@ def test_stored_seconds_that_are_none_are_unknown(seconds: object) -> None:
     study.optimize(TableObjective(), n_trials=4)
 
 
-class UnreadableError(Exception):
-    """An error whose message is one more error."""
+def test_an_error_whose_message_is_one_more_error_is_a_failure_like_others() -> None:
+    class UnreadableError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no message")
 
-    def __str__(self) -> str:
-        raise RuntimeError("no message")
-
-
-def test_an_error_without_a_message_is_a_failure_like_others() -> None:
     assert message_of(UnreadableError()) == "UnreadableError: (an error without a message)"
 
 
@@ -511,9 +495,9 @@ def test_a_mistake_of_one_learner_among_others_is_that_learners_failure() -> Non
 
     study.enqueue_trial({"row": 0})
     study.optimize(objective, n_trials=60, catch=(ValueError,))
-    states = {curve.params["row"]: curve for curve in learning_curves(study)}
-    assert states[1].state == "dropped"
-    assert "Every training size must be reported" in states[1].reason
+    (lost,) = [curve for curve in learning_curves(study) if curve.state == "dropped"]
+    assert lost.params["row"] == 1
+    assert "Every training size must be reported" in lost.reason
     final(study)
 
 
@@ -550,24 +534,18 @@ def test_a_search_that_ends_early_for_want_of_new_points_says_so_once(
 
 
 @pytest.mark.parametrize(("n_trials", "n_jobs"), [(2, 1), (2, 2), (5, 2)])
-@pytest.mark.parametrize("rule", ["default", "paper", "halving"])
+@pytest.mark.parametrize("rule", [None, PAPER, AllocationPruner(SuccessiveHalving(SIZES))])
 def test_fewer_trials_than_learners_end_with_a_model_of_all_the_data(
-    rule: str, n_trials: int, n_jobs: int
+    rule: AllocationPruner | None, n_trials: int, n_jobs: int
 ) -> None:
     study = new_study(n_learners=20)
-    if rule == "paper":
-        study.pruner = DAUBPruner.paper(sizes=SIZES)
-    elif rule == "halving":
-        study.pruner = AllocationPruner(SuccessiveHalving(SIZES))
+    study.pruner = rule or study.pruner
 
-    def objective(trial: optuna.Trial) -> float:
-        x, score = trial.suggest_float("x", 0, 1), 0.0
-        for n in training_sizes(trial):
-            time.sleep(0.01)  # Optuna counts a trial some moments after its thread has started
-            score = x - 1 / n
-            report(trial, n, score, training_score=x + 1 / n)
-        return score
+    def score(x: float, n: int) -> float:
+        time.sleep(0.01)  # Optuna counts a trial some moments after its thread has started
+        return x - 1 / n
 
+    objective = by_formula(score, training_score=lambda x, n: x + 1 / n)
     study.optimize(objective, n_trials=n_trials, n_jobs=n_jobs)
     assert len(study.trials) == n_trials
     assert study.best_trial.last_step == SIZES[-1]
@@ -580,29 +558,27 @@ def test_a_single_trial_is_one_of_a_loop() -> None:
     study.optimize(TableObjective())
     while not is_over(looped):
         looped.optimize(TableObjective(), n_trials=1)
-    assert [t.intermediate_values for t in looped.trials] == [
-        t.intermediate_values for t in study.trials
-    ]
+    seen, again = ([t.intermediate_values for t in each.trials] for each in (study, looped))
+    assert seen == again
 
 
 @pytest.mark.parametrize("n_learners", [20, 4, 3])
 def test_the_last_of_few_trials_goes_to_the_leader(n_learners: int) -> None:
     study = new_study(n_learners=n_learners)
-    study.optimize(lambda trial: TableObjective()(trial), n_trials=4)
+    study.optimize(TableObjective(), n_trials=4)
     first = {curve.params["row"]: curve.observations[0].score for curve in learning_curves(study)}
     assert study.best_params["row"] == max(first, key=first.__getitem__)
 
 
 def test_where_a_model_exists_the_last_trial_is_as_the_rule_says() -> None:
-    study, twice = new_study(n_learners=20), new_study(n_learners=20)
+    study = new_study(n_learners=20)
     for _ in range(2):
-        twice.optimize(TableObjective(), n_trials=3)
-    study.optimize(TableObjective(), n_trials=3)
-    full = [trial.number for trial in twice.trials if trial.last_step == SIZES[-1]]
+        study.optimize(TableObjective(), n_trials=3)
+    full = [trial.number for trial in study.trials if trial.last_step == SIZES[-1]]
     assert full[0] == 2
-    assert twice.trials[5].system_attrs["daub:run"]["reason"] != (
-        "the last run of `n_trials` is on all the data"
-    )
+    last = "the last run of `n_trials` is on all the data"
+    assert run_of(study, study.trials[2]).reason == last
+    assert run_of(study, study.trials[5]).reason != last
 
 
 # Optuna's own progress bar
