@@ -78,11 +78,14 @@ Place = str | BaseStorage
 
 
 def scored(
-    trial: optuna.Trial, score: Callable[[int], float], **also: Callable[[int], float]
+    trial: optuna.Trial,
+    score: Callable[[int], float],
+    sizes: Iterable[int] | None = None,
+    **also: Callable[[int], float],
 ) -> float:
-    """Report what follows from the size at each size handed out, and return the last score."""
+    """Report what follows from each size handed out, or given, and return the last score."""
     last = 0.0
-    for n in training_sizes(trial):
+    for n in training_sizes(trial) if sizes is None else sizes:
         last = score(n)
         report(trial, n, last, **{name: value(n) for name, value in also.items()})  # type: ignore[arg-type]
     return last
@@ -171,7 +174,7 @@ def by_formula(score: Formula, low: float = 0.0, high: float = 1.0, **also: Form
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", low, high)
         of_size = {name: partial(value, x) for name, value in also.items()}
-        return scored(trial, partial(score, x), **of_size)
+        return scored(trial, partial(score, x), None, **of_size)
 
     return objective
 

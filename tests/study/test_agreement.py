@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,10 +14,7 @@ from optuna.distributions import FloatDistribution
 from optuna.samplers import RandomSampler
 from scipy.stats import spearmanr
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.study import agreement
 from optuna_daub.study.agreement import Agreement
 from optuna_daub.study.agreement import SizeAgreement
@@ -25,6 +23,7 @@ from optuna_daub.study.moves import moves_of
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
 from tests.study.table_study import pair
+from tests.study.table_study import scored
 
 
 SIZES = 250, 500, 1000, 2000, 4000
@@ -38,20 +37,15 @@ def study_of(
     timed: bool = True,
 ) -> optuna.Study:
     """Return a finished study of these learners, whose scores on each size are given."""
-    base = optuna.samplers.GridSampler({"learner": [*range(len(curves))]}, seed=0)
-    study = pair(
-        DAUBPruner(sizes=SIZES),
-        base,
-        n_learners=len(curves),
-        direction="maximize" if sign > 0 else "minimize",
-    )
+    base = optuna.samplers.GridSampler({"learner": range(len(curves))}, seed=0)
+    direction = "maximize" if sign > 0 else "minimize"
+    study = pair(DAUBPruner(sizes=SIZES), base, n_learners=len(curves), direction=direction)
 
     def objective(trial: optuna.Trial) -> float:
-        scores = curves[trial.suggest_int("learner", 0, len(curves) - 1)]
-        for size in SIZES if everything else training_sizes(trial):
-            seconds = size / 1000 if timed else None
-            report(trial, size, sign * scores[SIZES.index(size)], seconds=seconds)
-        return sign * scores[-1]
+        curve = curves[trial.suggest_int("learner", 0, len(curves) - 1)]
+        sizes, seconds = SIZES if everything else None, {"seconds": lambda n: n / 1000}
+        score = {n: sign * score for n, score in zip(SIZES, curve, strict=True)}
+        return scored(trial, score.__getitem__, sizes, **(seconds if timed else {}))
 
     study.optimize(objective, n_trials=400 if not everything else len(curves))
     return study
@@ -124,12 +118,11 @@ def test_an_open_study_is_judged_by_the_forecasts_of_its_own_rule() -> None:
 
     def objective(trial: optuna.Trial) -> float:
         skill = trial.suggest_float("skill", 0, 1)
-        gain = skill * 0.2
-        score = 0.0
-        for size in training_sizes(trial):
-            score = 0.5 + gain * np.log2(size / 125) / 5 - skill * 0.03
-            report(trial, size, score, seconds=size / 1000)
-        return score
+        return scored(
+            trial,
+            lambda n: 0.5 + skill * 0.2 * np.log2(n / 125) / 5 - skill * 0.03,
+            seconds=lambda n: n / 1000,
+        )
 
     study.optimize(objective, n_trials=30)
     policy, pool = policy_of(study), looking(study).pool(policy_of(study), is_at_work=False)
@@ -155,6 +148,11 @@ def test_costs_are_those_of_all_learners_on_all_the_data() -> None:
     assert "would have taken" in str(found)
 
 
+def way(n: int) -> float:
+    """Return how far a size is on the way from the smallest, 0, to the largest, 1."""
+    return math.log2(n / 250) / 4
+
+
 def test_parameters_of_the_best_move_with_more_data() -> None:
     """Deep learners win on all the data, shallow ones on little, or no depth matters."""
 
@@ -163,12 +161,11 @@ def test_parameters_of_the_best_move_with_more_data() -> None:
         rng = np.random.default_rng(0)
 
         def objective(trial: optuna.Trial) -> float:
-            depth = trial.suggest_float("depth", 0.0, 1.0)
+            tilt = slope * trial.suggest_float("depth", 0.0, 1.0)
             trial.suggest_float("idle", 0.1, 10.0, log=True)
-            for size in SIZES:
-                way = np.log2(size / 250) / 4
-                report(trial, size, 0.7 + slope * depth * (way - 0.5) + rng.normal(0, 1e-3))
-            return 0.7 + slope * depth / 2
+            return scored(
+                trial, lambda n: 0.7 + tilt * (way(n) - 0.5) + rng.normal(0, 1e-3), SIZES
+            )
 
         study.optimize(objective, n_trials=30)
         return sample_agreement(study)
@@ -205,13 +202,9 @@ def test_the_kind_of_the_best_moves_and_so_do_parameters_that_only_one_kind_has(
 
     def objective(trial: optuna.Trial) -> float:
         is_tree = trial.suggest_categorical("kind", ["linear", "tree", "none of them"]) == "tree"
-        depth = trial.suggest_float("depth", 0.0, 1.0) if is_tree else 0.0
-        for size in SIZES:
-            way = np.log2(size / 250) / 4
-            score = 0.7 + 0.001 * trial.number / 60
-            score += (0.1 + 0.1 * depth) * (2 * way - 1) if is_tree else 0.0
-            report(trial, size, score)
-        return score
+        slope = 0.1 + 0.1 * trial.suggest_float("depth", 0.0, 1.0) if is_tree else 0.0
+        level = 0.7 + 0.001 * trial.number / 60
+        return scored(trial, lambda n: level + slope * (2 * way(n) - 1), SIZES)
 
     study.optimize(objective, n_trials=60)
     found = sample_agreement(study)
@@ -243,10 +236,7 @@ def test_nothing_is_said_of_fewer_than_three_learners() -> None:
 
 
 def test_before_any_score_there_is_nothing() -> None:
-    study = optuna.create_study(
-        sampler=DataAllocationSampler(RandomSampler(seed=0)), pruner=DAUBPruner(sizes=SIZES)
-    )
-    found = sample_agreement(study)
+    found = sample_agreement(pair(DAUBPruner(sizes=SIZES)))
     assert found.sizes == ()
     assert found.everything.examples == 0
 
@@ -257,6 +247,5 @@ def test_without_times_costs_are_examples() -> None:
 
 
 def test_another_pruner_is_refused() -> None:
-    study = optuna.create_study(pruner=optuna.pruners.NopPruner())
     with pytest.raises(ValueError, match=r"depend on its rule"):
-        sample_agreement(study)
+        sample_agreement(optuna.create_study(pruner=optuna.pruners.NopPruner()))

@@ -19,9 +19,7 @@ from optuna_daub import AllocationPruner
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub import report
 from optuna_daub import sample_agreement
-from optuna_daub import training_sizes
 from optuna_daub import what_if
 from optuna_daub.core import Decision
 from optuna_daub.core import Finish
@@ -35,6 +33,7 @@ from tests.study.table_study import final
 from tests.study.table_study import open_study
 from tests.study.table_study import pair
 from tests.study.table_study import runs
+from tests.study.table_study import scored
 from tests.study.table_study import sqlite
 
 
@@ -45,25 +44,30 @@ needs_set_constraint = pytest.mark.skipif(
 LIMIT = 0.5
 
 
-def trained(trial: optuna.Trial, x: float) -> float:
-    """Larger x are better, and those above the limit infeasible."""
-    score = 0.0
-    for size in training_sizes(trial):
-        score = 0.4 + x / 2 - (1 + 3 * x) / size
-        report(trial, size, score, training_score=0.4 + x / 2 + 1 / size)
-    return score
+def trained(
+    trial: optuna.Trial,
+    measure: Callable[[float, int], object] = lambda x, n: None,
+    sizes: Iterable[int] | None = None,
+    **also: Callable[[int], float],
+) -> float:
+    """Larger x are better, those above the limit infeasible; measure something at each size."""
+    x = trial.suggest_float("x", 0, 1)
+
+    def score(n: int) -> float:
+        measure(x, n)
+        return 0.4 + x / 2 - (1 + 3 * x) / n
+
+    return scored(trial, score, sizes, training_score=lambda n: 0.4 + x / 2 + 1 / n, **also)
 
 
 def by_attribute(trial: optuna.Trial) -> float:
-    x = trial.suggest_float("x", 0, 1)
-    trial.set_user_attr("x", x)
-    return trained(trial, x)
+    trial.set_user_attr("x", trial.suggest_float("x", 0, 1))
+    return trained(trial)
 
 
 def by_method(trial: optuna.Trial) -> float:
-    x = trial.suggest_float("x", 0, 1)
-    trial.set_constraint("x", x - LIMIT)
-    return trained(trial, x)
+    trial.set_constraint("x", trial.suggest_float("x", 0, 1) - LIMIT)
+    return trained(trial)
 
 
 def measured(trial: FrozenTrial) -> tuple[float]:
@@ -124,9 +128,8 @@ def test_the_answer_is_feasible_and_optunas_own(
 @needs_set_constraint
 def test_where_all_are_infeasible_there_is_no_answer() -> None:
     def hopeless(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        trial.set_constraint("x", 1 + x)
-        return trained(trial, x)
+        trial.set_constraint("x", 1 + trial.suggest_float("x", 0, 1))
+        return trained(trial)
 
     study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=4)
     study.optimize(hopeless)
@@ -138,18 +141,14 @@ def test_where_all_are_infeasible_there_is_no_answer() -> None:
 
 @needs_set_constraint
 def test_a_constraint_measured_late_takes_the_answer_back() -> None:
-    """Some constraints, such as a model's memory, are known only after training on all the
-    data."""
+    """As a model's memory may be, it is known only after a training on all the data."""
 
     def late(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        score = 0.0
-        for size in training_sizes(trial):
-            score = 0.4 + x / 2 - 1 / size
-            if size == SIZES[-1]:
+        def measure(x: float, n: int) -> None:
+            if n == SIZES[-1]:
                 trial.set_constraint("x", x - LIMIT)
-            report(trial, size, score, training_score=0.4 + x / 2 + 1 / size)
-        return score
+
+        return trained(trial, measure)
 
     study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=8)
     study.optimize(late)
@@ -164,12 +163,7 @@ def test_a_constraint_is_measured_after_each_run() -> None:
     """A model may be small enough after a few rows, and too large after all."""
 
     def objective(trial: optuna.Trial) -> float:
-        x, score = trial.suggest_float("x", 0, 1), 0.0
-        for size in training_sizes(trial):
-            trial.set_user_attr("x", x * size / SIZES[-1])
-            score = 0.4 + x / 2 - (1 + 3 * x) / size
-            report(trial, size, score)
-        return score
+        return trained(trial, lambda x, n: trial.set_user_attr("x", x * n / SIZES[-1]))
 
     study = open_study(tpe(by_attribute))
     study.optimize(objective, n_trials=30)
@@ -184,19 +178,18 @@ def test_a_constraint_is_measured_after_each_run() -> None:
 # Pictures and replays
 
 
-def known_late(trial: optuna.Trial, sizes: Callable[[optuna.Trial], Iterable[int]]) -> float:
+def known_late(trial: optuna.Trial, sizes: Iterable[int] | None = None) -> float:
     """Train a learner whose constraint is measured on all the data only."""
-    x, score = trial.suggest_float("x", 0, 1), 0.0
-    for size in sizes(trial):
-        trial.set_user_attr("x", x if size == SIZES[-1] else 0.0)
-        score = 0.4 + x / 2 - (1 + 3 * x) / size
-        report(trial, size, score, training_score=0.4 + x / 2 + 1 / size, seconds=size / 1000)
-    return score
+
+    def measure(x: float, n: int) -> None:
+        trial.set_user_attr("x", x if n == SIZES[-1] else 0.0)
+
+    return trained(trial, measure, sizes, seconds=lambda n: n / 1000)
 
 
 def studied_late(rule: Callable[..., DAUBPruner] = DAUBPruner.paper) -> optuna.Study:
     study = pair(rule(sizes=SIZES), tpe(by_attribute), n_learners=10)
-    study.optimize(lambda trial: known_late(trial, training_sizes))
+    study.optimize(known_late)
     full = [t.params["x"] for t in study.trials if t.state == TrialState.COMPLETE]
     assert min(full) <= LIMIT < max(full)
     return study
@@ -222,7 +215,7 @@ def test_the_best_line_of_the_history_is_of_feasible_learners_and_others_keep_th
 def test_a_history_of_infeasible_learners_has_no_best() -> None:
     study = open_study(tpe(by_attribute))
     study.enqueue_trial({"x": 0.9})
-    study.optimize(lambda trial: known_late(trial, lambda _: SIZES), n_trials=1)
+    study.optimize(lambda trial: known_late(trial, SIZES), n_trials=1)
     record = search_history_record(study, "examples")
     assert len(record.trainings) == len(SIZES)
     assert record.best == record.early == ()
@@ -255,7 +248,7 @@ class Early(SuccessiveHalving):
 
 def test_no_size_s_best_learner_is_infeasible() -> None:
     study = open_study(tpe(by_attribute), n_learners=12)
-    study.optimize(lambda trial: known_late(trial, lambda _: SIZES), n_trials=12)
+    study.optimize(lambda trial: known_late(trial, SIZES), n_trials=12)
     feasible = [c for c in learning_curves(study) if c.params["x"] <= LIMIT]
     assert 3 <= len(feasible) < 12
     full = [curve.observations[-1].score for curve in feasible]
