@@ -17,6 +17,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from unittest.mock import patch
 
 import optuna
@@ -33,7 +34,6 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import Extend
 from optuna_daub.core import Observation
@@ -57,23 +57,24 @@ from tests.study.table_study import answer
 from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import assert_sound
 from tests.study.table_study import by_formula
+from tests.study.table_study import conditional
 from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import is_over
 from tests.study.table_study import pair
 from tests.study.table_study import runs
+from tests.study.table_study import scored
 from tests.study.table_study import sqlite
 from tests.study.table_study import stop_at
 from tests.study.table_study import told
-from tests.study.table_study import trained
 
 
 def open_study(
-    storage: str | None = None, pruner: AllocationPruner | None = None, **options: Any
+    pruner: AllocationPruner | None = None, seed: int = 0, **options: Any
 ) -> optuna.Study:
     """Return a study of an open pool; opened if it is there already."""
     rule = pruner or DAUBPruner(sizes=SIZES, cost="examples")
-    return pair(rule, RandomSampler(seed=0), storage=storage, name="open", **options)
+    return pair(rule, RandomSampler(seed=seed), name="open", **options)
 
 
 def rising(
@@ -140,7 +141,7 @@ WIDE = tuple(500 * 2**k for k in range(7))
 
 
 def wide_study() -> optuna.Study:
-    return open_study(pruner=DAUBPruner(sizes=WIDE))
+    return open_study(DAUBPruner(sizes=WIDE))
 
 
 alike = rising(seconds=lambda x, n: 1.0)
@@ -233,10 +234,9 @@ class TestRunsLeft:
 
 
 def test_a_study_that_is_loaded_goes_on(tmp_path: Path) -> None:
-    open_study(sqlite(tmp_path)).optimize(objective, n_trials=12)
-    study = open_study(sqlite(tmp_path))
-    study.sampler = DataAllocationSampler(RandomSampler(seed=1))
-    study.optimize(objective, n_trials=12)
+    for seed in (0, 1):
+        study = open_study(seed=seed, storage=sqlite(tmp_path))
+        study.optimize(objective, n_trials=12)
     assert len(study.trials) == 24
     assert_usable(study)
 
@@ -324,19 +324,16 @@ def test_the_progress_bar_comes_to_its_end(
 
 
 def test_ask_and_tell_goes_on_as_long_as_it_is_asked() -> None:
-    study = open_study()
-    for _ in range(30):
-        told(study, study.ask(), objective)
-    assert len(study.trials) == 30
-    assert_usable(study)
-
-
-def test_several_trials_asked_for_at_once_are_several_newcomers() -> None:
+    """Several trials asked for at once are several newcomers."""
     study = open_study()
     asked = [study.ask() for _ in range(3)]
     assert [run.learner for _, run in runs(study)] == [*range(3)]
     for trial in asked:
         told(study, trial, objective)
+    for _ in range(27):
+        told(study, study.ask(), objective)
+    assert len(study.trials) == 30
+    assert_usable(study)
 
 
 def test_a_pool_can_be_opened_and_closed() -> None:
@@ -365,20 +362,15 @@ def test_a_pool_can_be_opened_and_closed() -> None:
 def test_a_rule_of_a_closed_pool_asks_for_n_learners_before_anything_is_trained(
     pruner: AllocationPruner,
 ) -> None:
-    study = open_study(pruner=pruner)
-    calls: list[int] = []
-
-    def never(trial: optuna.Trial) -> float:
-        calls.append(trial.number)
-        return 0.0
-
+    study = open_study(pruner)
+    never = Mock()
     rule = f"{type(pruner).__name__} with {type(pruner.policy).__name__} compares a known number"
     for _ in range(2):
         with pytest.raises(ValueError, match=rf"{rule}.*n_learners.*is None: pass .n_learners="):
             study.optimize(never, n_trials=5)
         with pytest.raises(ValueError, match=rule):
             study.ask()
-    assert not calls
+    never.assert_not_called()
     assert not [t for t in study.trials if not t.state.is_finished()]
     study.sampler = DataAllocationSampler(TPESampler(seed=0), n_learners=2)
     if not isinstance(pruner, ABCPruner):  # whose scores need more facts
@@ -392,12 +384,13 @@ def forest(
     level: Callable[[float], float] = math.log,
 ) -> float:
     """Train a forest: seconds grow with the trees, to a tenth of them on all the data."""
-    trees, score = trial.suggest_float("trees", 1, 10_000, log=True), 0.0
-    for n in training_sizes(trial):
+    trees = trial.suggest_float("trees", 1, 10_000, log=True)
+
+    def score(n: int) -> float:
         before(trees, n)
-        score = 0.8 + 0.01 * level(trees) - n**-0.5
-        report(trial, n, score, seconds=trees * n / 1e6)
-    return score
+        return 0.8 + 0.01 * level(trees) - math.pow(n, -0.5)
+
+    return scored(trial, score, seconds=lambda n: trees * n / 1e6)
 
 
 @pytest.mark.parametrize("level", [math.sin, lambda trees: -math.log(trees), math.log])
@@ -406,24 +399,22 @@ def test_the_first_full_model_comes_early_and_costs_no_more_than_is_affordable(
 ) -> None:
     """A full training takes 109 seconds on the average."""
     mean_full = (10_000 - 1) / math.log(10_000) / 10
-    trained: list[tuple[float, int]] = []
-    sizes: dict[int, int] = {}
+    trained: list[tuple[int, float, int]] = []
 
     def training(trial: optuna.Trial) -> float:
         def before(trees: float, n: int) -> None:
-            sizes.setdefault(trial.number, n)
-            trained.append((trees, n))
+            trained.append((trial.number, trees, n))
 
         return forest(trial, before, level)
 
     study = pair(DAUBPruner(max_resource=100_000), RandomSampler(seed=0))
     study.optimize(training, callbacks=[stop_at(40)])
-    first = [n for _, n in trained].index(100_000)
-    cost, spent = trained[first][0] / 10, sum(trees * n / 1e6 for trees, n in trained[:first])
+    first = [n for *_, n in trained].index(100_000)
+    cost, spent = trained[first][1] / 10, sum(trees * n / 1e6 for _, trees, n in trained[:first])
     assert cost + spent <= 2 * mean_full
     assert cost <= 2 * 2 * spent, "predictions may be off by a factor of two"
     stored = {trial.number: run.size for trial, run in runs(study)}
-    assert stored == sizes, "what was stored is what was done"
+    assert stored == {number: n for number, _, n in reversed(trained)}, "stored as it was done"
 
 
 @contextmanager
@@ -479,16 +470,13 @@ class TestDeclinedNewcomers:
         return train
 
     def search(
-        self,
-        base: BaseSampler,
-        patience: Patience = Patience(),  # noqa: B008
-        **given: Any,
+        self, base: BaseSampler, n_trials: int | None = None, **options: Any
     ) -> tuple[optuna.Study, list[float]]:
         """Return a study, and what was trained after the first full model, by its trees."""
         begun: dict[float, bool] = {}
         with clock() as now:
-            study = pair(self.pruner, base, seconds=300.0, patience=patience)
-            study.optimize(self.objective(now, begun), **given)
+            study = pair(self.pruner, base, seconds=300.0, **options)
+            study.optimize(self.objective(now, begun), n_trials=n_trials)
         return study, [trees for trees, is_after in begun.items() if is_after]
 
     def declined(self, study: optuna.Study) -> list[FrozenTrial]:
@@ -528,21 +516,19 @@ class TestDeclinedNewcomers:
     ) -> None:
         study, _ = whole
         study.enqueue_trial({"trees": 9999.0})
+        train = Mock()
         with clock():
-            study.optimize(
-                lambda trial: forest(trial, lambda _, n: pytest.fail(f"to be trained on {n}")),
-                n_trials=1,
-            )
+            study.optimize(lambda trial: forest(trial, train), n_trials=1)
+        train.assert_not_called()
         trial = study.get_trials()[-1]
         assert (trial.params, trial.state) == ({"trees": 9999.0}, TrialState.PRUNED)
-        assert trial.user_attrs["daub:reason"] == (
-            "declined: with all the data it may end too late"
-        )
+        reason = "declined: with all the data it may end too late"
+        assert trial.user_attrs["daub:reason"] == reason
 
     def test_with_a_sampler_that_proposes_nothing_else_it_ends_each_time(self) -> None:
         """Those declined by an earlier `optimize` do not end a later one."""
         trees = [*(2**k for k in range(11)), *range(9000, 9900)]
-        study, _ = self.search(Listed(map(float, trees)), Patience(declined=12))
+        study, _ = self.search(Listed(map(float, trees)), patience=Patience(declined=12))
         last = [trial.number for trial in study.get_trials()]
         declined = [trial.number for trial in self.declined(study)]
         assert declined[-12:] == last[-12:]
@@ -554,10 +540,7 @@ class TestDeclinedNewcomers:
         assert later[-12] > last[-1]
 
     def test_it_goes_on_while_some_newcomer_would_be_in_time(self) -> None:
-        """Half of all trainings on all the data take less than 10 of the 300 seconds.
-
-        The first ones take more.
-        """
+        """Half of all full trainings take less than 10 of the 300 seconds, the first ones more."""
         study, _ = self.search(RandomSampler(seed=8))
         assert answer(study).seconds > 285.0
 
@@ -661,7 +644,7 @@ def told_by_optuna(trial: optuna.Trial, sizes: Iterable[int] = ()) -> float:
 def test_where_no_time_is_reported_the_search_lasts_as_long_as_it_may(
     objective: Callable[[optuna.Trial], float],
 ) -> None:
-    study = open_study(pruner=DAUBPruner(sizes=SIZES))
+    study = open_study(DAUBPruner(sizes=SIZES))
     begun = time.monotonic()
     study.optimize(objective, timeout=1.0)
     assert time.monotonic() - begun > 0.8
@@ -670,11 +653,10 @@ def test_where_no_time_is_reported_the_search_lasts_as_long_as_it_may(
 
 
 def test_every_process_is_told_the_same_of_a_study_whose_time_is_over(tmp_path: Path) -> None:
-    storage = sqlite(tmp_path)
-    pruner = DAUBPruner(sizes=SIZES)
-    study = open_study(storage, pruner)
+    given: Any = {"storage": sqlite(tmp_path), "pruner": DAUBPruner(sizes=SIZES)}
+    study = open_study(**given)
     study.optimize(told_by_optuna, timeout=0.5)
-    other = optuna.load_study(study_name="open", storage=storage, pruner=pruner)
+    other = optuna.load_study(study_name="open", **given)
     assert best_learner(study) == best_learner(other)
     assert learning_curves(study) == learning_curves(other)
     assert not answer(study).is_final
@@ -690,27 +672,18 @@ def test_seconds_count_from_the_first_question_on_after_an_optimize_too() -> Non
 
 def test_threads_that_end_a_study_warn_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
     for seed in range(3):
-        study = open_study(n_learners=5)
-        study.sampler = DataAllocationSampler(RandomSampler(seed=seed), n_learners=5)
-        study.optimize(slow(0.005), n_jobs=3)
+        open_study(seed=seed, n_learners=5).optimize(slow(0.005), n_jobs=3)
     assert "come to its end" not in caplog.text
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_grid_over_a_space_with_conditions_comes_to_all_its_points(seed: int) -> None:
     """Points that differ only in what is not asked for are one learner."""
-    grid = {"x": [0.1, 0.5, 0.9], "kind": ["a", "b"], "y": [0.0, 0.5, 1.0]}
-
-    def branched(trial: optuna.Trial) -> float:
-        score = trial.suggest_float("x", 0, 1)
-        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
-            score += trial.suggest_float("y", 0, 1)
-        return trained(trial, score)
-
-    study = open_study()
-    study.sampler = DataAllocationSampler(GridSampler(grid, seed=seed))
-    study.optimize(branched, n_trials=200)
-    assert len(learning_curves(study)) == 3 * 3 + 3
+    grid = {"kind": ["tree", "linear"], "depth": [1, 5, 9], "penalty": [0.1, 0.5, 1.0],
+            "scaled": [True, False]}  # fmt: skip
+    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), GridSampler(grid, seed=seed))
+    study.optimize(conditional, n_trials=200)
+    assert len(learning_curves(study)) == 3 + 3 * 2
 
 
 @pytest.mark.slow
