@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from dataclasses import field
 from typing import Any
@@ -14,7 +16,6 @@ import pytest
 import threadpoolctl
 from optuna.distributions import BaseDistribution
 from optuna.samplers import RandomSampler
-from optuna.trial import FrozenTrial
 
 from optuna_daub import AllocationPruner
 from optuna_daub.core import Decision
@@ -68,21 +69,17 @@ class Base(RandomSampler):
         super().__init__(seed=0)
         self.asked_on: list[int] = []
 
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
+    def infer_relative_search_space(self, *args: Any) -> dict[str, BaseDistribution]:
         self.asked_on.extend(blas_threads())
-        return super().infer_relative_search_space(study, trial)
+        return super().infer_relative_search_space(*args)
 
-    def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
-    ) -> Any:
+    def sample_independent(self, *args: Any) -> Any:
         self.asked_on.extend(blas_threads())
-        return super().sample_independent(study, trial, name, distribution)
+        return super().sample_independent(*args)
 
-    def after_trial(self, study: optuna.Study, *args: Any) -> None:
+    def after_trial(self, *args: Any) -> None:
         self.asked_on.extend(blas_threads())
-        super().after_trial(study, *args)
+        super().after_trial(*args)
 
 
 def study_of(policy: Policy, base: Base, n_learners: int = 6) -> optuna.Study:
@@ -148,36 +145,35 @@ def test_two_studies_in_two_threads_keep_each_others_threads() -> None:
     assert set(seen) == {SET}
 
 
-def test_a_thread_that_trains_nothing_of_optuna_does_not_matter_in_optimize() -> None:
-    policy, is_over = Watched(SIZES), threading.Event()
-    heartbeat = threading.Thread(target=is_over.wait)
-    heartbeat.start()
+@contextmanager
+def another_thread() -> Iterator[None]:
+    """Have a thread that waits."""
+    is_over = threading.Event()
+    thread = threading.Thread(target=is_over.wait)
+    thread.start()
     try:
-        study_of(policy, Base()).optimize(skilled)
+        yield
     finally:
         is_over.set()
-        heartbeat.join()
+        thread.join()
+
+
+def test_a_thread_that_trains_nothing_of_optuna_does_not_matter_in_optimize() -> None:
+    policy = Watched(SIZES)
+    with another_thread():
+        study_of(policy, Base()).optimize(skilled)
     assert set(policy.asked_on) == {1}
 
 
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_ask_and_tell_decides_on_one_thread_where_no_other_thread_is(is_alone: bool) -> None:
-    is_over = threading.Event()
-    others = [] if is_alone else [threading.Thread(target=is_over.wait)]
-    for thread in others:
-        thread.start()
-    expected = 1 if threading.active_count() == 1 else SET
-    try:
-        policy = Watched(SIZES)
-        study = study_of(policy, Base())
+    policy = Watched(SIZES)
+    study = study_of(policy, Base())
+    with nullcontext() if is_alone else another_thread():
+        expected = 1 if threading.active_count() == 1 else SET
         told(study, study.ask(), skilled)
-    finally:
-        is_over.set()
-        for thread in others:
-            thread.join()
     assert set(policy.asked_on) == {expected}
-    if others:
-        assert expected == SET
+    assert is_alone or expected == SET
 
 
 def test_a_number_that_the_user_sets_while_training_holds() -> None:

@@ -20,14 +20,14 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import learning_curves
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.study.earlier import Earlier
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import assert_sound
 from tests.study.table_study import open_study
 from tests.study.table_study import pair
+from tests.study.table_study import reporting
+from tests.study.table_study import scored
 
 
 def timed(trial: optuna.Trial, skill: float, cost: float) -> float:
@@ -35,12 +35,9 @@ def timed(trial: optuna.Trial, skill: float, cost: float) -> float:
 
     In an earlier study every learner is trained on all the data.
     """
-    score = 0.0
-    is_earlier = trial.study.user_attrs.get("is_earlier")
-    for size in SIZES if is_earlier else training_sizes(trial):
-        score = skill - 1 / size
-        report(trial, size, score, training_score=skill, seconds=cost * size)
-    return score
+    sizes = SIZES if trial.study.user_attrs.get("is_earlier") else None
+    also = {"training_score": lambda n: skill, "seconds": lambda n: cost * n}
+    return scored(trial, lambda n: skill - 1 / n, sizes, **also)
 
 
 def flat(trial: optuna.Trial) -> float:
@@ -135,14 +132,8 @@ def test_of_many_studies_five_cheap_learners_are_taken() -> None:
 
 
 def test_without_times_the_best_learner_alone_is_taken() -> None:
-    def untimed(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0, 1)
-        for size in SIZES:
-            trial.report(x - 1 / size, size)
-        return x - 1 / SIZES[-1]
-
     earlier = open_study(RandomSampler(seed=0))
-    earlier.optimize(untimed, n_trials=10)
+    earlier.optimize(reporting(SIZES, asks=False), n_trials=10)
     assert [*Earlier.of([earlier]).points.values()] == [earlier.best_params]
 
 
@@ -166,12 +157,11 @@ def test_no_learner_is_a_repeat() -> None:
 
 
 def test_enqueued_learners_come_first_and_keep_their_parameters() -> None:
-    earlier = earlier_of()
-    study = open_study(seed=0, earlier=[earlier])
+    study = open_study(seed=0, earlier=[earlier_of()])
     study.enqueue_trial({"x": 0.25, "y": 7})
     study.optimize(flat, n_trials=10)
     assert first(study, 1) == [{"x": 0.25, "y": 7}]
-    best = best_of(earlier)
+    best = best_of(earlier_of())
     assert as_text(first(study, 1 + len(best))[1:]) == as_text(best)
 
 

@@ -14,8 +14,6 @@ from optuna_daub import ABCPruner
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import plan
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub import what_if
 from optuna_daub.core import Cost
 from optuna_daub.core import Curves
@@ -26,7 +24,9 @@ from optuna_daub.study import AllocationPruner
 from optuna_daub.study.what_if import _completed
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
+from tests.study.table_study import answer
 from tests.study.table_study import pair
+from tests.study.table_study import scored
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import SIZES
@@ -175,12 +175,11 @@ class TestWhatIf:
         def objective(trial: optuna.Trial) -> float:
             trees = trial.suggest_int("trees", 1, 4096, log=True)
             trial.suggest_categorical("kind", ["forest", "extra"])
-            skill = trial.suggest_float("skill", 0.5, 0.9)
+            skill = trial.suggest_float("skill", 0.5, 0.9) + 0.005 * math.log2(trees)
             start = 1000 if trial.number == 0 else 0
-            for size in training_sizes(trial):
-                score = skill + 0.005 * math.log2(trees) - 50 / size
-                report(trial, size, score, seconds=trees * (start + size) / 2**20)
-            return score
+            return scored(
+                trial, lambda n: skill - 50 / n, seconds=lambda n: trees * (start + n) / 2**20
+            )
 
         base = optuna.samplers.RandomSampler(seed=seed)
         study = pair(DAUBPruner(max_resource=16_000), base, n_learners=12)
@@ -200,12 +199,10 @@ class TestWhatIf:
 
     def test_it_is_what_the_other_study_does_where_everything_was_measured(self) -> None:
         other = DAUBPruner(sizes=SIZES)
-        there = studies.run(studies.new_study(pruner=other), Table(RIVALS))
+        theirs = answer(studies.run(studies.new_study(pruner=other), Table(RIVALS)))
         study = studies.finished()  # lacks one size, which the other study does not ask for
         found = what_if(study, other)
         assert found.guessed == 0
-        theirs = optuna_daub.best_learner(there)
-        assert theirs is not None
         assert found.replayed.learner == theirs.learner
         assert found.replayed.cost.examples == theirs.examples
 
@@ -230,12 +227,9 @@ class TestWhatIf:
         whole = _completed(pool, (100, 200, 400, 800), set())
         for learner, found in whole.items():
             assert found.sizes == (100, 200, 400, 800)
-            assert [seen.score for seen in found.observations] == pytest.approx(
-                [score(learner, size) for size in found.sizes]
-            )
-            assert [seen.seconds for seen in found.observations] == pytest.approx(
-                [size / 10 for size in found.sizes], rel=0.2
-            )
+            for seen in found.observations:
+                assert seen.score == pytest.approx(score(learner, seen.size))
+                assert seen.seconds == pytest.approx(seen.size / 10, rel=0.2)
 
     def test_a_learner_that_failed_fails_again(self) -> None:
         found = what_if(studies.failed_learners(), DAUBPruner.paper(sizes=SIZES))
@@ -261,10 +255,8 @@ class TestWhatIf:
 
         def objective(trial: optuna.Trial) -> float:
             skill = trial.suggest_float("skill", 0.5, 0.9)
-            for size in training_sizes(trial):
-                is_broken = trial.number == broken and size > SIZES[-3]
-                report(trial, size, float("nan") if is_broken else skill - 10 / size)
-            return skill
+            most = SIZES[-3] if trial.number == broken else SIZES[-1]
+            return scored(trial, lambda n: skill - 10 / n if n <= most else math.nan)
 
         study.optimize(objective)
         found = what_if(study, DAUBPruner.paper(sizes=SIZES))
@@ -286,8 +278,7 @@ class TestWhatIf:
         pool_of = Worker.pool
 
         def pool(*args: Any, **kwargs: Any) -> Pool:
-            found = pool_of(*args, **kwargs)
-            ends.append(found.left)
+            ends.append((found := pool_of(*args, **kwargs)).left)
             return found
 
         assert pool_of(looking(study), study.pruner.policy).left is not None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,10 @@ import optuna
 import pytest
 
 from optuna_daub import DAUBPruner
+from optuna_daub import allocations
 from optuna_daub import learning_curves
-from optuna_daub import report
-from optuna_daub import training_sizes
 from tests.study.table_study import pair
+from tests.study.table_study import scored
 
 
 FULL = 50_000
@@ -58,20 +60,16 @@ def test_a_portfolio_is_begun_before_anything_is_proposed(portfolio: list[dict[s
             return trial.suggest_int(name, min(seen), max(seen))
         return trial.suggest_float(name, min(seen), max(seen))
 
-    spent: list[tuple[int, int, float]] = []
-
     def objective(trial: optuna.Trial) -> float:
         chosen = trial.suggest_categorical("class", classes)
         names = [name for name in ranges if name.startswith(f"{chosen}.")]
         values = {name: value_of(trial, name) for name in names}
         trees = values.get(f"{chosen}.n_estimators", 10)
-        score = 0.0
-        for n in training_sizes(trial):
-            score = 0.9 - 1.0 / (10 + trees) - n**-0.5
-            seconds = trees * n / FULL / 100
-            spent.append((trial.number, n, seconds))
-            report(trial, n, score, seconds=seconds)
-        return score
+        return scored(
+            trial,
+            lambda n: 0.9 - 1.0 / (10 + trees) - math.pow(n, -0.5),
+            seconds=lambda n: trees * n / FULL / 100,
+        )
 
     study = pair(DAUBPruner(max_resource=FULL), optuna.samplers.TPESampler(seed=0))
     for point in portfolio:
@@ -82,10 +80,7 @@ def test_a_portfolio_is_begun_before_anything_is_proposed(portfolio: list[dict[s
         assert {name: curve.params.get(name) for name in point} == point
     assert len(begun) > len(portfolio), "then the base sampler proposes"
     dearest = max(point.get("lgbm.n_estimators", 0) for point in portfolio) / 100
-    before = 0.0
-    for _, n, seconds in spent:
-        if n == FULL:
-            break
-        before += seconds
-    assert before < 2 * dearest, "the first full model does not wait for the dearest"
+    made = [probe.observation for probe in allocations(study)]
+    before = takewhile(lambda seen: seen.size < FULL, made)
+    assert sum(seen.seconds or 0.0 for seen in before) < 2 * dearest, "it waits for the dearest"
     assert study.best_trial is not None
