@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,6 +10,7 @@ from typing import Any
 
 import optuna
 import pytest
+from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
 from optuna_daub import ABCPruner
@@ -18,11 +18,12 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import learning_curves
 from optuna_daub import one_row_per_learner
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.study import one_row
 from optuna_daub.study.worker import worker_of
+from tests.study.table_study import in_thread
 from tests.study.table_study import pair
+from tests.study.table_study import scored
+from tests.study.table_study import sqlite
 from tests.visualization import studies
 
 
@@ -40,22 +41,23 @@ def objective(trial: optuna.Trial) -> float:
     if trial.params["dead"] > 0.9:
         raise ArithmeticError("no fit")
     sign = 1 if trial.study.direction == optuna.study.StudyDirection.MAXIMIZE else -1
-    score = 0.0
-    for n in training_sizes(trial):
-        score = 0.4 + 0.4 * live - 100 / n
-        report(trial, n, sign * score, training_score=sign * (score + 0.1), n_validation=50_000,
-               seconds=n / 100)  # fmt: skip
+    score = scored(
+        trial,
+        lambda n: sign * (0.4 + 0.4 * live - 100 / n),
+        training_score=lambda n: sign * (0.5 + 0.4 * live - 100 / n),
+        n_validation=lambda n: 50_000,
+        seconds=lambda n: n / 100,
+    )
     trial.set_user_attr("colour", "green")
-    return sign * score
+    return score
 
 
 def searched(
     pruner: Any = None, n_learners: int | None = 14, direction: str = "maximize", **kwargs: Any
 ) -> optuna.Study:
+    base = RandomSampler(seed=1)
     pruner = pruner or DAUBPruner.paper(sizes=SIZES)
-    study = pair(
-        pruner, optuna.samplers.RandomSampler(seed=1), n_learners=n_learners, direction=direction
-    )
+    study = pair(pruner, base, n_learners=n_learners, direction=direction)
     study.optimize(objective, catch=ArithmeticError, **kwargs)
     return study
 
@@ -148,8 +150,7 @@ def test_attributes_and_constraints_of_the_runs_are_kept() -> None:
         trial.set_user_attr("number", trial.number)
         return objective(trial)
 
-    pruner = DAUBPruner.paper(sizes=SIZES)
-    study = pair(pruner, optuna.samplers.RandomSampler(seed=0), n_learners=3)
+    study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=3)
     study.set_user_attr("owner", "me")
     for live in (0.9, 0.8, 0.1):  # the first is suspended and comes back
         study.enqueue_trial({"live": live, "dead": 0.5})
@@ -187,7 +188,7 @@ def test_what_is_trained_while_the_study_is_looked_at_is_a_learner_or_no_row(
         worker = optuna.load_study(
             study_name=study.study_name,
             storage=study._storage,
-            sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=2)),
+            sampler=DataAllocationSampler(RandomSampler(seed=2)),
             pruner=study.pruner,
         )
     place: Any = study if moment == "get_trials" else one_row
@@ -223,9 +224,7 @@ def test_no_other_thread_takes_trials_in_between_the_looks(
 
     def watched(look: Callable[..., Any]) -> Callable[..., Any]:
         def watch(*args: Any, **kwargs: Any) -> Any:
-            thread = threading.Thread(target=ask_for_the_lock)
-            thread.start()
-            thread.join()
+            assert in_thread(ask_for_the_lock) == []
             return look(*args, **kwargs)
 
         return watch
@@ -262,9 +261,7 @@ def test_copied_trials_are_rows_that_say_nothing_of_learners() -> None:
 
 
 def test_what_was_enqueued_out_of_range_is_shown() -> None:
-    study = pair(
-        DAUBPruner.paper(sizes=SIZES), optuna.samplers.RandomSampler(seed=0), n_learners=1
-    )
+    study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=1)
     study.enqueue_trial({"live": 2.0})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -274,11 +271,10 @@ def test_what_was_enqueued_out_of_range_is_shown() -> None:
 
 
 def test_the_same_from_a_database(tmp_path: Path) -> None:
-    study = studies.new_study(storage=f"sqlite:///{tmp_path}/study.db")
+    url = sqlite(tmp_path)
+    study = studies.new_study(storage=url)
     studies.run(study, studies.Table(studies.RIVALS))
-    again = optuna.load_study(
-        study_name="trees", storage=f"sqlite:///{tmp_path}/study.db", pruner=study.pruner
-    )
+    again = optuna.load_study(study_name="trees", storage=url, pruner=study.pruner)
     here, there = (one_row_per_learner(each).trials for each in (studies.finished(), again))
     for row, other in zip(here, there, strict=True):
         assert (row.params, row.values) == (other.params, other.values)
@@ -291,12 +287,11 @@ def test_a_foreign_pruner_is_refused() -> None:
         one_row_per_learner(optuna.create_study())
 
 
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_the_metric_keeps_its_name() -> None:
     study = studies.finished()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        study.set_metric_names(["accuracy"])
-        assert one_row_per_learner(study).metric_names == ["accuracy"]
+    study.set_metric_names(["accuracy"])
+    assert one_row_per_learner(study).metric_names == ["accuracy"]
 
 
 PLOTS = (

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import optuna
@@ -34,6 +33,7 @@ from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import WINNER
+from tests.study.table_study import Place
 from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
 from tests.study.table_study import assert_sound
@@ -45,7 +45,7 @@ from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
 from tests.study.table_study import runs
 from tests.study.table_study import scores_of
-from tests.study.table_study import sqlite
+from tests.study.table_study import stop_at
 from tests.study.table_study import table_study
 
 
@@ -113,22 +113,16 @@ def test_results_are_there_at_any_time_and_change_nothing(n_trials: int) -> None
 
 def rounded(seed: int, digits: int, look: Callable[[optuna.Study], None]) -> optuna.Study:
     """Return an unfinished study with rounded scores, looked at after each trial."""
-    study = pair(
-        DAUBPruner(sizes=(250, 500, 1000, 2000, 4000), cost="examples"), RandomSampler(seed=seed)
-    )
+    rule = DAUBPruner(sizes=(250, 500, 1000, 2000, 4000), cost="examples")
+    study = pair(rule, RandomSampler(seed=seed))
 
     def after(study: optuna.Study, trial: FrozenTrial) -> None:
         assert not is_over(study)
         if answer(study).size == 4000:
             look(study)
-        if trial.number == 24:
-            study.stop()
 
-    study.optimize(
-        by_formula(lambda x, n: round(0.5 + 0.3 * x - 80 * x / n, digits)),
-        n_trials=50,
-        callbacks=[after],
-    )
+    objective = by_formula(lambda x, n: round(0.5 + 0.3 * x - 80 * x / n, digits))
+    study.optimize(objective, n_trials=50, callbacks=[after, stop_at(25)])
     return study
 
 
@@ -178,12 +172,7 @@ def test_bounds_shown_are_those_of_the_policy() -> None:
     study = finished()
     policy = DAUBPruner.paper(sizes=SIZES).policy
     curves = learning_curves(study)
-    pool = Pool(
-        Curves(
-            LearningCurve(c.learner, RIVALS[c.params["row"]].observations[: len(c.observations)])
-            for c in curves
-        )
-    )
+    pool = Pool(Curves(LearningCurve(curve.learner, curve.observations) for curve in curves))
     for curve in curves:
         interval = policy.interval(pool, curve.learner)
         assert curve.bound == pytest.approx(interval.upper)
@@ -208,10 +197,7 @@ def test_each_run_shows_its_size_bound_and_reason_beside_the_users_of_the_same_n
         assert trial.user_attrs["daub:reason"]
 
 
-@pytest.mark.parametrize("is_stored", [False, True])
-def test_a_resumed_run_reads_the_attributes_that_its_learner_has_set(
-    tmp_path: Path, is_stored: bool
-) -> None:
+def test_a_resumed_run_reads_the_attributes_that_its_learner_has_set(storage: Place) -> None:
     noted: dict[int, Any] = {}
 
     def objective(trial: optuna.Trial) -> float:
@@ -221,7 +207,7 @@ def test_a_resumed_run_reads_the_attributes_that_its_learner_has_set(
         finally:
             trial.set_user_attr("params", trial.params)
 
-    study = table_study(storage=sqlite(tmp_path) if is_stored else None)
+    study = table_study(storage=storage)
     study.optimize(objective)
     assert len(runs(study)) > len(RIVALS), "some learner was resumed"
     for trial, run in runs(study):
@@ -249,13 +235,10 @@ def test_optunas_own_tables_and_pictures_work() -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("plotly")
     study = finished()
-    frame = study.trials_dataframe(
-        attrs=("number", "value", "params", "user_attrs", "system_attrs", "state")
-    )
-    assert len(frame) == len(study.trials)
+    columns = ("number", "value", "params", "user_attrs", "system_attrs", "state")
+    assert len(study.trials_dataframe(attrs=columns)) == len(study.trials)
     figure = optuna.visualization.plot_intermediate_values(study)
-    drawn = {tuple(line.x) for line in figure.data}
-    assert SIZES in drawn
+    assert SIZES in {tuple(line.x) for line in figure.data}
     optuna.visualization.plot_optimization_history(study)
     optuna.visualization.plot_slice(study)
     optuna.visualization.plot_timeline(study)
