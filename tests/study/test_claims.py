@@ -100,9 +100,7 @@ def test_looks_take_no_more_than_their_share_of_the_time(
     assert all(cpu_seconds <= LOOKING_SHARE * wait * (1 + 1e-9) for wait in slept)
 
 
-def test_a_look_that_was_dear_puts_nobody_to_sleep_for_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_expensive_look_delays_nobody_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     slept = waits(monkeypatch, cpu_seconds=5.0, looks=3)
     assert slept == [LONGEST_PAUSE, LONGEST_PAUSE]
 

@@ -51,8 +51,7 @@ def six_points(trial: optuna.Trial) -> float:
 def conditional(trial: optuna.Trial) -> float:
     if trial.suggest_categorical("kind", ["tree", "linear"]) == "tree":
         return trained(trial, 0.5 + trial.suggest_int("depth", 1, 3) / 10)
-    scaled = trial.suggest_categorical("scaled", [True, False, None])
-    return trained(trial, 0.4 + (0.1 if scaled else 0.0))
+    return trained(trial, 0.5 if trial.suggest_categorical("scaled", [True, False, None]) else 0.4)
 
 
 def floats(trial: optuna.Trial) -> float:
@@ -189,10 +188,8 @@ def test_workers_that_propose_the_same_at_once_train_it_once(n_jobs: int) -> Non
 def two_newcomers(n_processes: int) -> tuple[optuna.Study, list[optuna.Trial]]:
     """Return a study, and two trials that were asked for by one process or by two."""
     here = table_study(base=RandomSampler(seed=0))
-    there = here
-    if n_processes > 1:
-        there = table_study(storage=here._storage, base=RandomSampler(seed=0))
-    return here, [here.ask(), there.ask()]
+    there = table_study(storage=here._storage, base=RandomSampler(seed=0))
+    return here, [here.ask(), (there if n_processes > 1 else here).ask()]
 
 
 def same_at_once(
@@ -330,8 +327,8 @@ def test_enqueued_after_the_end_it_is_known() -> None:
 
 def test_what_was_left_out_when_it_was_enqueued_is_told_apart() -> None:
     study = open_study(RandomSampler(seed=3), n_learners=4)
-    study.enqueue_trial({"x": 2})
-    study.enqueue_trial({"x": 2})
+    for _ in range(2):
+        study.enqueue_trial({"x": 2})
     study.optimize(six_points)
     assert_each_is_one(study)
 
