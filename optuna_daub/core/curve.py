@@ -79,6 +79,22 @@ class Observation:
         """True if all its scores are finite, so forecasts can use it."""
         return is_finite(self.score) and is_finite(self.training_score or 0.0)
 
+    def going_on_from(self, size: int) -> Observation:
+        """Return the outcome of a training that goes on from a model of `size` examples.
+
+        It uses the new examples only, and its seconds are in proportion. 0: a training that uses
+        all of them.
+
+        >>> later = Observation(1000, 0.8, seconds=2.0, examples=400)
+        >>> later.going_on_from(0).seconds, later.going_on_from(800).seconds
+        (5.0, 1.0)
+        """
+        used = self.size if self.examples is None else self.examples
+        seconds = self.seconds
+        if seconds is not None and used > 0:
+            seconds *= (self.size - size) / used
+        return replace(self, seconds=seconds, examples=self.size - size if size else None)
+
 
 @dataclass(frozen=True)
 class LearningCurve(Remembers):

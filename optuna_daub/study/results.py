@@ -99,7 +99,8 @@ class BestLearner:
     better_size: int | None
     """Smaller size with a better score on as many validation examples, or None."""
     examples: int
-    """Training examples spent on all learners, each training counted in full."""
+    """Training examples spent on all learners: all of each training, or the new ones if models go
+    on."""
     seconds: float
     """Seconds spent on all trainings; those not measured count as 0."""
 

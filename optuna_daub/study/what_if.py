@@ -15,6 +15,7 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.costs.cost_model import go_on
 from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
@@ -202,11 +203,16 @@ def _replayed(
     curves = pool.curves.items()
     violated = {i: curve.size for i, curve in curves if curve.cause == "infeasible"}
     policy = _Constrained(policy.sizes, policy, violated)
+    before = dict.fromkeys(whole, 0) if go_on(pool.curves) else {}  # where each learner goes on
     for decision in replay(policy, whole.values(), pool.space):
         if isinstance(decision, Finish):
             winner = decision.learner
         elif isinstance(decision, Extend) and (seen := whole[decision.learner].at(decision.size)):
-            made.append(seen)
+            if before:
+                made.append(seen.going_on_from(before[decision.learner]))
+                before[decision.learner] = seen.size
+            else:
+                made.append(seen)
             guessed += seen.size not in pool.curves[decision.learner]
     return winner, made, guessed
 
@@ -219,6 +225,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
     started = {i: curve for i, curve in pool.curves.items() if curve.observations}
     known = Pool(Curves([replace(curve, dropped="") for curve in started.values()]))
     gain = _median_gain([curve.observations for curve in started.values()])
+    is_going_on = go_on(pool.curves)
     whole: dict[int, dict[int, Observation]] = {i: {} for i in pool.curves}
     for i, curve in started.items():
         whole[i] = {seen.size: seen for seen in curve.observations if seen.size in sizes}
@@ -229,7 +236,9 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
             if size not in whole[i]:
                 forecast = float(forecasts[i].mean)
                 guess = _guess(started[i].observations, size, forecast, gain)
-                whole[i][size] = replace(guess, seconds=seconds.get(i))
+                guess = replace(guess, seconds=seconds.get(i), examples=None)
+                below = max((n for n in whole[i] if n < size), default=0) if is_going_on else 0
+                whole[i][size] = guess.going_on_from(below)
     return {
         i: LearningCurve(
             i, tuple(seen[size] for size in sorted(seen)), parameters=pool.curves[i].parameters

@@ -94,9 +94,9 @@ def plot_allocations(
 
     Args:
         study: a study, finished or running; its pruner is needed only for a policy of your own.
-        unit: "examples" counts each training in full; "seconds" counts measured seconds, and
-            predicts those of training everything. "auto" (the default) is seconds if every
-            training was timed, else examples.
+        unit: "examples" counts those of each training, only the new ones if models go on;
+            "seconds" counts measured seconds, and predicts those of training everything. "auto"
+            (the default) is seconds if every training was timed, else examples.
         top: number of learners with a bar of their own, those with the best scores. The last bar
             is the mean of all others.
 

@@ -14,6 +14,9 @@ from optuna_daub import ABCPruner
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import plan
+from optuna_daub import report
+from optuna_daub import sample_agreement
+from optuna_daub import training_sizes
 from optuna_daub import what_if
 from optuna_daub.core import Cost
 from optuna_daub.core import Curves
@@ -188,6 +191,33 @@ class TestWhatIf:
         found = what_if(study, study.pruner)
         assert found.guessed == 0
         assert found.replayed == found.actual
+
+    def test_models_that_go_on_pay_for_new_examples_only(self) -> None:
+        done: dict[float, int] = {}
+
+        def objective(trial: optuna.Trial) -> float:
+            skill = trial.suggest_float("skill", 0.5, 0.9)
+            for size in training_sizes(trial):
+                new = size - done.get(skill, 0)
+                done[skill] = size
+                score = skill - 10 / size
+                report(trial, size, score, seconds=new / 100, examples=new)
+            return score
+
+        study = empty(DAUBPruner(max_resource=4000, cost="examples"), 6)
+        study.optimize(objective)
+        assert isinstance(study.pruner, AllocationPruner)
+        same = what_if(study, study.pruner)
+        assert same.guessed == 0
+        assert same.replayed.cost.examples == same.actual.cost.examples == sum(done.values())
+        other = what_if(study, DAUBPruner.paper(max_resource=4000, use_training_score=False))
+        assert other.guessed > 0
+        assert other.replayed.cost.examples <= 6 * 4000
+        per_example = other.replayed.cost.seconds / other.replayed.cost.examples
+        assert per_example == pytest.approx(0.01, rel=0.2)
+        found = sample_agreement(study)
+        assert found.everything.examples == 6 * 4000
+        assert found.everything.seconds == pytest.approx(6 * 40.0, rel=0.2)
 
     def test_the_stopping_rule_of_the_paper_saves_the_last_training(self) -> None:
         # Ash arrives first; with "verified", oak's bound has still to be tried.

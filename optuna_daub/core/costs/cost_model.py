@@ -9,6 +9,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import replace
 from statistics import median
 from typing import NamedTuple
 from typing import Protocol
@@ -150,7 +151,7 @@ class InExamples:
         """Return the examples that each learner and candidate would use."""
         known = len(pool.curves)
         examples = np.tile(np.array(sizes, float), (known + len(pool.once(candidates_of)), 1))
-        if pool.curves.columns(_goes_on).any():
+        if go_on(pool.curves):
             examples[:known] -= pool.curves.columns(_size)
         return Seconds(np.log(np.maximum(examples, 1.0)), np.zeros(examples.shape))
 
@@ -158,6 +159,11 @@ class InExamples:
         """Return False, even if trainings were timed."""
         del pool
         return False
+
+
+def go_on(curves: Curves) -> bool:
+    """Return whether a training of any learner went on from an earlier model."""
+    return bool(curves.columns(_goes_on).any())
 
 
 def _goes_on(curve: LearningCurve) -> tuple[float]:
@@ -348,7 +354,8 @@ def typical_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
 
     A learner that was timed there has that time, all others the median of their distribution. The
     mean counts what is possible, up to fifty medians, so its sum would overstate what a search has
-    saved. Empty if nothing was timed.
+    saved. If models go on, times are of the new examples, and count in proportion for all of them.
+    Empty if nothing was timed.
 
     Args:
         curves: curves of the learners.
@@ -360,6 +367,11 @@ def typical_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
     >>> typical_seconds(curves, 4000, full=4000)
     {0: 8.0}
     """
+    if go_on(curves):
+        curves = Curves(
+            replace(curve, observations=tuple(s.going_on_from(0) for s in curve.observations))
+            for curve in curves.values()
+        )
     known = curves.once(taking_part, full)
     if known is None:
         return {}

@@ -267,3 +267,12 @@ def test_a_learner_without_times_is_billed_and_one_without_training_is_not() -> 
     assert 4 not in seconds
     assert typical_seconds(Curves([untimed]), FULL, FULL) == {}
     assert typical_seconds(Curves(), FULL, FULL) == {}
+
+
+def test_models_that_go_on_are_billed_for_all_examples() -> None:
+    on = [(500, 500), (1000, 500), (FULL, FULL - 1000)]
+    seen = [Observation(n, 0.8, seconds=new / 100, examples=new) for n, new in on]
+    curves = Curves([LearningCurve(0, tuple(seen)), LearningCurve(1, tuple(seen[:2]))])
+    found = typical_seconds(curves, FULL, FULL)
+    assert found[0] == pytest.approx(FULL / 100)
+    assert found[1] == pytest.approx(FULL / 100, rel=0.3)
