@@ -221,7 +221,7 @@ class TestNotes:
             (studies.empty, "No score has been reported yet."),
             (
                 studies.pruner_alone,
-                "Trials are learners only if the sampler of the study is a DataAllocationSampler.",
+                "Trials are learners only if a DataAllocationSampler has run them.",
             ),
         ],
     )

@@ -21,6 +21,7 @@ from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
 from optuna_daub.study.limits import limits_of
+from optuna_daub.study.messages import in_column
 from optuna_daub.study.moves import INTERVAL
 from optuna_daub.study.moves import Move
 from optuna_daub.study.moves import moves_of
@@ -85,7 +86,7 @@ class Agreement:
         for row in self.sizes:
             interval = f"{row.rank_correlation:.2f} ({row.lower:.2f} to {row.upper:.2f})"
             line = f"{row.size:>18,}{row.share:>8.1%}{row.learners:>10,}{interval:>26}"
-            lines.append(f"{line}{row.best_stays:>12.0%}{row.lost:>10.4f}")
+            lines.append(f"{line}{row.best_stays:>12.0%}{in_column(row.lost):>10}")
         if not self.sizes:
             lines.append("no size below all the data has scores of three learners")
         lines += [str(move) for move in self.moves if move.is_sure]

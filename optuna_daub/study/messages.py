@@ -35,6 +35,16 @@ def message_of(error: BaseException | None) -> str:
     return shorten(f"{type(error).__name__}: {message}".rstrip(": "), MAX_TEXT, placeholder="...")
 
 
+def in_column(score: float) -> str:
+    """Return a score or a loss for a table: in four decimals, or in four digits if these say more.
+
+    >>> in_column(0.00125), in_column(2590103594.7), in_column(1.5e-7), in_column(0.0)
+    ('0.0013', '2.59e+09', '1.5e-07', '0.0000')
+    """
+    has_decimals = not score or 1e-4 <= abs(score) < 1e4
+    return f"{score:.4f}" if has_decimals else f"{score:.4g}"
+
+
 def repetition(learner: int) -> str:
     """Return the reason for which a new learner with the parameters of `learner` ends."""
     return f"has the parameters of learner {learner}: the same parameters are one learner"

@@ -228,7 +228,7 @@ def no_scores(study: optuna.Study) -> str:
     """Return the reason why no learner with a score is left, as a clause."""
     known = looking(study).known
     if known.alone and not known.learners:
-        return "trials are learners only if the sampler of the study is a DataAllocationSampler"
+        return "trials are learners only if a DataAllocationSampler has run them"
     if any(curve.finite() for curve in known.curves.values()):
         return "all learners with scores have failed, are infeasible or were ruled out"
     if any(curve.observations for curve in known.curves.values()):

@@ -31,6 +31,7 @@ from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.replay import replay
 from optuna_daub.study.limits import limits_of
+from optuna_daub.study.messages import in_column
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import no_scores
@@ -103,7 +104,7 @@ class WhatIf:
         names = "learner", "score", "trainings", "on all", "examples", "seconds"
         lines = ["".join([f"{'':<10}", *(f"{name:>12}" for name in names)])]
         for title, each in (("actual", self.actual), ("replayed", self.replayed)):
-            score = "" if each.score is None else f"{each.score:.4f}{'?' * each.is_forecast}"
+            score = "" if each.score is None else in_column(each.score) + "?" * each.is_forecast
             lines.append(
                 f"{title:<10}{each.learner!s:>12}{score:>12}{each.probes:>12,}"
                 f"{each.full_trainings:>12,}{each.cost.examples:>12,}{each.cost.seconds:>12,.1f}"

@@ -246,6 +246,15 @@ def test_without_times_costs_are_examples() -> None:
     assert "training examples" in str(found).splitlines()[-1] or found.everything.seconds > 0
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_a_loss_of_any_scale_is_a_number_of_its_own(scale: float) -> None:
+    scores = (np.array(made(8)) * scale).tolist()
+    found = sample_agreement(study_of(scores))
+    row = str(found).splitlines()[1].split()
+    assert float(row[-1]) == pytest.approx(found.sizes[0].lost, rel=1e-3)
+    assert row[-1] != "0.0000"
+
+
 def test_another_pruner_is_refused() -> None:
     with pytest.raises(ValueError, match=r"depend on its rule"):
         sample_agreement(optuna.create_study(pruner=optuna.pruners.NopPruner()))

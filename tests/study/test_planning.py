@@ -325,7 +325,7 @@ class TestWhatIf:
             (
                 studies.pruner_alone,
                 DAUBPruner(sizes=SIZES),
-                "but trials are learners only if the sampler",
+                "but trials are learners only if a DataAllocationSampler has run them",
             ),
             (studies.finished, DAUBPruner(max_resource=9000), "must be that of the study, 800 ex"),
             (studies.finished, optuna.pruners.NopPruner(), "`pruner` must be one of optuna_daub"),

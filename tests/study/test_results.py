@@ -231,6 +231,15 @@ def test_scores_of_learners_that_are_all_lost_are_not_said_to_be_missing(
     assert no_scores(study) == said
 
 
+def test_a_trial_that_was_added_is_no_learner_whichever_sampler_the_study_has() -> None:
+    study = pair(AllocationPruner(SuccessiveHalving(SIZES)), RandomSampler(seed=0), n_learners=4)
+    x = optuna.distributions.FloatDistribution(0, 1)
+    study.add_trial(
+        optuna.trial.create_trial(value=1.0, params={"x": 0.5}, distributions={"x": x})
+    )
+    assert no_scores(study) == "trials are learners only if a DataAllocationSampler has run them"
+
+
 def test_optunas_own_tables_and_pictures_work() -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("plotly")

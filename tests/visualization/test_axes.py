@@ -59,7 +59,7 @@ def test_scores_of_a_pruner_alone_are_of_no_learner(caplog: pytest.LogCaptureFix
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 2
     for each in said:
-        assert "to draw: trials are learners only if the sampler of the study is a " in each
+        assert "to draw: trials are learners only if a DataAllocationSampler has run them" in each
 
 
 def test_records_are_the_same_when_asked_twice() -> None:
