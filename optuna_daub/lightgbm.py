@@ -160,7 +160,8 @@ def tune(
             is_interrupted = True
         if (best := best_learner(study)) is None:
             reasons = dict.fromkeys(curve.reason for curve in learning_curves(study))
-            raise RuntimeError(f"No booster could be trained: {'; '.join(reasons)}.")
+            too_short = f"no training began within `seconds={seconds:g}`. Give more"
+            raise RuntimeError(f"No booster could be trained: {'; '.join(reasons) or too_short}.")
         if search.best is None:  # the time ended before the leader was trained on all rows
             chosen = search.chosen(FixedTrial({**best.params}), search.n_rows)
             search.best = *search.train(chosen, search.n_rows), chosen

@@ -355,6 +355,11 @@ def test_why_no_booster_could_be_trained_is_said() -> None:
         tuned_for(QUICK | {"metric": "None"}, n_trials=2, feval=undefined)
 
 
+def test_a_time_too_short_for_any_training_is_named() -> None:
+    with pytest.raises(RuntimeError, match=r"no training began within `seconds=1e-09`\. Give mo"):
+        tune(QUICK, *sets(X, Y), seconds=1e-9)
+
+
 @pytest.mark.parametrize("has_booster", [True, False])
 def test_an_interrupted_search_returns_its_best_booster(has_booster: bool) -> None:
     n_trainings = 0
