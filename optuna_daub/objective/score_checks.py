@@ -174,9 +174,13 @@ def _check_no_nan(scores: Mapping[int, float], scoring: Scoring, scored: Sequenc
 
 def _way_out(scoring: Scoring, y: NDArray[Any]) -> str:
     if y.ndim > 1:
+        # The own score of a tree refuses three classes in two columns, as "accuracy" does.
+        share = ""
+        if all(class_labels(column) is not None for column in y.T):
+            share = ", such as `lambda model, X, y: (model.predict(X) == y).mean()` for classes"
         return (
-            "With several outputs pass `scoring=None` for the estimator's own score, or a "
-            "function (estimator, X, y) -> float."
+            f"With several outputs pass a function (estimator, X, y) -> float{share}, or "
+            "`scoring=None` for an estimator whose own score can."
         )
     if scoring.task == "regression":
         if y.dtype.kind not in "biuf":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -116,6 +117,18 @@ def test_the_sentence_has_a_way_out(y: str, scoring: Any, kwargs: Any, way_out: 
     with pytest.raises(ValueError, match=way_out) as raised:
         objective(TARGETS[y], scoring, **kwargs)
     assert "\n" not in str(raised.value)
+
+
+def test_the_way_out_of_classes_in_several_columns_scores_a_tree() -> None:
+    y = TARGETS["two columns of classes"]
+    said = refusal(y, "accuracy")
+    function = re.search(r"`(lambda [^`]*)`", said)
+    assert function is not None
+    tree = DecisionTreeClassifier(max_depth=1).fit(X, y)
+    assert 0.0 < eval(function[1])(tree, X, y) < 1.0
+    with pytest.raises(ValueError, match="multioutput"):
+        tree.score(X, y)
+    assert "lambda" not in refusal(TARGETS["two columns of amounts"], "neg_log_loss")
 
 
 ONE_ROW: dict[str, dict[str, Any]] = {
