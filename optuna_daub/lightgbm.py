@@ -256,7 +256,7 @@ class _Search:
             seen[:] = [each[:4] for each in env.evaluation_result_list]
 
         booster = self._package.train(
-            {"verbosity": -1, **options},
+            options if {"verbose", "verbosity"} & {*options} else {"verbosity": -1, **options},
             rows,
             num_boost_round=chosen["n_estimators"],
             valid_sets=[self._held_out],

@@ -360,6 +360,12 @@ def test_a_time_too_short_for_any_training_is_named() -> None:
         tune(QUICK, *sets(X, Y), seconds=1e-9)
 
 
+@pytest.mark.parametrize("name", ["verbose", "verbosity"])
+def test_lightgbm_speaks_if_it_is_told_to(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    tune({**FEW, "objective": "l2", name: 1}, *sets(*AMOUNTS), seconds=20, n_trials=1)
+    assert "[Info] Start training from score" in capfd.readouterr().out
+
+
 @pytest.mark.parametrize("has_booster", [True, False])
 def test_an_interrupted_search_returns_its_best_booster(has_booster: bool) -> None:
     n_trainings = 0
