@@ -66,6 +66,10 @@ class KeptModels:
         self._folder: Path | None = None
         self._most = N_KEPT
         self._models: OrderedDict[str, Trained] = OrderedDict()
+        if where == "":  # it would be the folder that the program was started in
+            raise ValueError(
+                "`keep_models` must name a folder, but got ''. Pass \".\" for this one."
+            )
         if isinstance(where, str | Path):
             self._folder = Path(where)
             try:

@@ -167,9 +167,10 @@ def held_out_fold(layout: Layout, test_size: float, *, every_class: bool = False
             training, validation = _with_every_class(training, validation, layout.classes.codes)
         return fold_of(layout, training, validation)
     except ValueError as error:
+        said = str(error).rstrip(".")
         raise ValueError(
             f"Both parts must have room for {room}, but got `test_size={brief(test_size)}` for "
-            f"{layout.n_rows} rows: {error!s:.300} Take another `test_size`{way_out}."
+            f"{layout.n_rows} rows: {said:.300}. Take another `test_size`{way_out}."
         ) from error
 
 

@@ -350,6 +350,8 @@ def test_what_cannot_go_on_is_refused(tmp_path: Path) -> None:
         TrainingSizeObjective(lambda trial, n, previous: None, X, Y, incremental=True)
     with pytest.raises(ValueError, match=r"`keep_models` keeps models that are trained further"):
         TrainingSizeObjective(naive, X, Y, keep_models=3)
+    with pytest.raises(ValueError, match=r"`keep_models` must name a folder, but got ''"):
+        TrainingSizeObjective(naive, X, Y, incremental=True, keep_models="")
     with pytest.raises(ValueError, match=r"`keep_models` must be"):
         TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=0)
     (tmp_path / "file").touch()
