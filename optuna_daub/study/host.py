@@ -95,6 +95,25 @@ def is_optimizing(study: optuna.Study) -> bool:
     return bool(study._thread_local.in_optimize_loop)
 
 
+class Interrupted(KeyboardInterrupt, Exception):
+    """Ctrl-C while a trial ends.
+
+    There Optuna guards its log against errors of the class `Exception` only. A bare
+    `KeyboardInterrupt` would come out of `study.optimize` as an `UnboundLocalError` of Optuna.
+    """
+
+
+@contextmanager
+def passing_interrupts(study: optuna.Study) -> Iterator[None]:
+    """Let Ctrl-C in this context come out of `study.optimize` as a `KeyboardInterrupt`."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if isinstance(error, Interrupted) or not is_optimizing(study):
+            raise
+        raise Interrupted(*error.args) from error
+
+
 def stop(study: optuna.Study) -> None:
     """End `study.optimize` after this trial; do nothing in ask-and-tell."""
     if is_optimizing(study):

@@ -276,6 +276,16 @@ class DataAllocationSampler(BaseSampler):
         values: Sequence[float] | None,
     ) -> None:
         """Store how the run ended, and stop the study if the answer is known."""
+        with host.passing_interrupts(study):
+            self._close(study, trial, state, values)
+
+    def _close(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
         policy = self._policy_of(study)
         if policy is None:
             self._base_sampler.after_trial(study, trial, state, values)

@@ -163,9 +163,11 @@ def test_what_an_interrupt_left_behind_is_not_waited_for(
     """After Ctrl-C while Optuna asks or tells, which may leave the trial RUNNING."""
     study = table_study(1, storage=storage)
     interrupt(study, moment, monkeypatch)
+    # Optuna's own code turns Ctrl-C into this error while it stores the state.
+    error = UnboundLocalError if moment == "state" else KeyboardInterrupt
 
     def interrupted() -> None:
-        with pytest.raises((KeyboardInterrupt, UnboundLocalError)):
+        with pytest.raises((KeyboardInterrupt, error)):
             study.optimize(TableObjective())
         left = TrialState.COMPLETE if moment == "close" else TrialState.RUNNING
         assert study.trials[0].state == left
@@ -179,6 +181,16 @@ def test_what_an_interrupt_left_behind_is_not_waited_for(
         assert study.trials[0].state == TrialState.FAIL
     final(study)
     assert len(learning_curves(study)) == 1
+
+
+def test_ctrl_c_while_a_trial_is_pruned_comes_out_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = table_study(2)
+    interrupt(study, "close", monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(TableObjective(), catch=(Exception,))
+    assert study.trials[0].state == TrialState.PRUNED
+    study.optimize(TableObjective())
+    final(study)
 
 
 def test_a_trial_whose_telling_was_interrupted_is_told_again(
