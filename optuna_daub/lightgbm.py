@@ -34,6 +34,7 @@ from optuna_daub.spaces.lightgbm_params import ROUNDS
 from optuna_daub.spaces.lightgbm_params import checked_params
 from optuna_daub.spaces.models import imported
 from optuna_daub.study import best_learner
+from optuna_daub.study import host
 from optuna_daub.study import learning_curves
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
@@ -153,7 +154,9 @@ def tune(
             study.enqueue_trial(point)
         fails, is_interrupted = package.basic.LightGBMError, False
         try:
-            study.optimize(search.objective, timeout=seconds, n_trials=n_trials, catch=fails)
+            host.optimize(
+                study, search.objective, timeout=seconds, n_trials=n_trials, catch=(fails,)
+            )
         except KeyboardInterrupt:
             if search.best is None:
                 raise

@@ -36,6 +36,7 @@ from optuna_daub.sklearn.folds import metric_of
 from optuna_daub.sklearn.measurements import write_folds
 from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import DAUBPruner
+from optuna_daub.study import host
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.limits import write_limits
@@ -171,7 +172,8 @@ def run(search: DataAllocationSearchCV, candidates: Candidates, evaluate: Evalua
             study.stop()
 
     try:
-        search.study_.optimize(
+        host.optimize(
+            search.study_,
             objective,
             timeout=search.timeout,
             n_jobs=effective_n_jobs(search.n_jobs),

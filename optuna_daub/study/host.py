@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,6 +113,21 @@ def passing_interrupts(study: optuna.Study) -> Iterator[None]:
         if isinstance(error, Interrupted) or not is_optimizing(study):
             raise
         raise Interrupted(*error.args) from error
+
+
+def optimize(
+    study: optuna.Study, objective: Callable[[optuna.Trial], float], **given: Any
+) -> None:
+    """Call `study.optimize`, of which Ctrl-C comes out as a `KeyboardInterrupt` at any moment.
+
+    Also while Optuna itself stores the end of a trial.
+    """
+    try:
+        study.optimize(objective, **given)
+    except (Interrupted, UnboundLocalError) as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def stop(study: optuna.Study) -> None:

@@ -32,6 +32,7 @@ from optuna_daub.study import BestLearner
 from optuna_daub.study import DAUBPruner
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import best_learner
+from optuna_daub.study import host
 from optuna_daub.study.messages import message_of
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.tabular import pair
@@ -149,11 +150,12 @@ class Search:
 
         try:
             if seconds > 0:
-                study.optimize(
-                    train, timeout=seconds, catch=(Exception,), callbacks=[kept, progress]
+                host.optimize(
+                    study, train, timeout=seconds, catch=(Exception,), callbacks=[kept, progress]
                 )
             if best_learner(study) is None:  # the time ended before the first training did
-                study.optimize(
+                host.optimize(
+                    study,
                     train,
                     n_trials=len(spaces.SPACES),
                     catch=(Exception,),

@@ -21,6 +21,7 @@ import optuna
 import pytest
 from optuna.samplers import GridSampler
 from optuna.samplers import RandomSampler
+from optuna.storages import InMemoryStorage
 from scipy.sparse import csr_array
 from scipy.stats import expon
 from scipy.stats import loguniform
@@ -67,6 +68,7 @@ from optuna_daub import learning_curves
 from optuna_daub.sklearn import DataAllocationSearchCV
 from optuna_daub.sklearn import measurements
 from optuna_daub.sklearn import searching
+from optuna_daub.study import ending
 from optuna_daub.study import log
 from optuna_daub.study.records import Run
 from optuna_daub.tabular import process
@@ -904,6 +906,22 @@ def test_what_an_interrupted_search_has_found_is_there() -> None:
     assert learning_curves(search.study_)
     with pytest.raises(NotFittedError, match="is not fitted yet"):
         search.predict(X)
+
+
+@pytest.mark.parametrize("moment", ["closed by the sampler", "stored by Optuna"])
+def test_ctrl_c_while_a_trial_ends_is_no_error_of_optuna(
+    moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    if moment == "stored by Optuna":
+        monkeypatch.setattr(InMemoryStorage, "set_trial_state_values", interrupted)
+    else:
+        monkeypatch.setattr(ending, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        recorded(n_candidates=2).fit(X, Y)
+    assert not isinstance(raised.value, Exception), "`except Exception` would hide it"
 
 
 @pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
