@@ -349,67 +349,68 @@ WRITTEN = " must be a file that can be written"
 OF_ITS_OWN = " must be a file of its own"
 
 
-class TestTheCommands:
-    def run(self, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", ["optuna_daub", *words])
-            code = program.main()
-        return code, *capsys.readouterr()
+Run = Callable[..., tuple[int, str, str]]
 
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Run:
+    """Return a function that runs a command beside `t.csv`: its code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("t.csv", index=False)
+
+    def command(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["optuna_daub", *words])
+        return program.main(), *capsys.readouterr()
+
+    return command
+
+
+class TestTheCommands:
     @pytest.mark.slow
-    def test_the_example_says_what_it_found_and_what_it_saved(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        code, said, error = self.run(capsys, "example", "--rows", "1000", "--minutes", "0.04")
+    def test_the_example_says_what_it_found_and_what_it_saved(self, run: Run) -> None:
+        code, said, error = run("example", "--rows", "1000", "--minutes", "0.04")
         assert (code, error) == (0, "")
         assert "predict `quality` from 20 measures" in said
         assert re.search(r"Best of \d+ models: ", said)
         assert re.search(r"Training each of the \d+ models on all rows would have taken", said)
-        code, _, error = self.run(capsys, "example", "--rows", "10")
+        code, _, error = run("example", "--rows", "10")
         assert (code, error) == (2, "`--rows` must be at least 1000, but got 10.\n")
 
     @pytest.mark.slow
-    def test_a_file_becomes_a_model_a_report_and_predictions(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_file_becomes_a_model_a_report_and_predictions(self, run: Run) -> None:
         pytest.importorskip("plotly")
-        table().to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
-        paths = {name: str(tmp_path / name) for name in ("t.csv", "m", "r.html", "out.csv")}
-        paths["m"] = str(tmp_path / "a model")
+        table().to_csv("t.csv", index=False, sep=";", decimal=",")
         quick = ["--minutes", "0.02", "--models", "linear", "extra_trees", "--jobs", "1"]
-        files = ["--save", paths["m"], "--report", paths["r.html"]]
-        code, said, error = self.run(capsys, "fit", paths["t.csv"], *quick, *files)
+        files = ["--save", "a model", "--report", "r.html"]
+        code, said, error = run("fit", "t.csv", *quick, *files)
         assert (code, error) == (0, "")
         assert "decimal commas" in said
-        assert f"Saved as {paths['m']}" in said
-        assert shlex.split(said.splitlines()[-2])[-1] == paths["m"]
-        page = (tmp_path / "r.html").read_text(encoding="utf-8")
+        assert "Saved as a model" in said
+        assert shlex.split(said.splitlines()[-2])[-1] == "a model"
+        page = Path("r.html").read_text(encoding="utf-8")
         assert page.count("<h2>") == 5
         assert page.count("Plotly.newPlot") >= 3
         assert "<script src" not in page
         assert "cdn.plot.ly" not in page.split("plotly.js v")[0]
-        code, said, _ = self.run(capsys, "predict", paths["t.csv"], "--model", paths["m"])
+        code, said, _ = run("predict", "t.csv", "--model", "a model")
         assert code == 0
         assert said.splitlines()[0] == "target"
         assert {*said.splitlines()[1:]} == {"yes", "no"}
-        words = "--model", paths["m"], "--proba", "--out", paths["out.csv"]
-        assert self.run(capsys, "predict", paths["t.csv"], *words)[0] == 0
-        found = pandas.read_csv(tmp_path / "out.csv")
+        words = "--model", "a model", "--proba", "--out", "out.csv"
+        assert run("predict", "t.csv", *words)[0] == 0
+        found = pandas.read_csv("out.csv")
         assert [*found.columns] == ["target", "target=no", "target=yes"]
         assert len(found) == N
 
     @pytest.mark.slow
-    def test_a_file_with_an_amount_as_target_becomes_a_model_of_amounts(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_a_file_with_an_amount_as_target_becomes_a_model_of_amounts(self, run: Run) -> None:
         frame = whole_numbers(table())
-        frame.to_csv(tmp_path / "t.csv", index=False)
-        paths = [str(tmp_path / name) for name in ("t.csv", "m")]
-        words = "--minutes", "0.01", "--models", "linear", "--jobs", "1", "--save", paths[1]
-        code, said, error = self.run(capsys, "fit", paths[0], *words)
+        frame.to_csv("t.csv", index=False)
+        words = "--minutes", "0.01", "--models", "linear", "--jobs", "1", "--save", "m"
+        code, said, error = run("fit", "t.csv", *words)
         assert (code, error) == (0, "")
         assert "taken for amounts" in said
-        code, said, error = self.run(capsys, "predict", paths[0], "--model", paths[1])
+        code, said, error = run("predict", "t.csv", "--model", "m")
         assert (code, error) == (0, "")
         name, *amounts = said.splitlines()
         assert (name, len(amounts)) == ("target", N)
@@ -442,18 +443,9 @@ class TestTheCommands:
             (["predict", "t.csv", "--model", "t.csv"], "cannot be loaded"),
         ],
     )
-    def test_what_is_wrong_is_one_sentence(
-        self,
-        words: list[str],
-        match: str,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
-    ) -> None:
-        monkeypatch.chdir(tmp_path)
-        table().to_csv("t.csv", index=False)
+    def test_what_is_wrong_is_one_sentence(self, words: list[str], match: str, run: Run) -> None:
         table().rename(columns={"target": "paid"}).to_csv("u.csv", index=False)
-        code, _, error = self.run(capsys, *words)
+        code, _, error = run(*words)
         assert code == 2
         assert match in error
         assert error.count("\n") == 1
@@ -461,52 +453,43 @@ class TestTheCommands:
     @pytest.mark.parametrize("command", ["fit", "predict", "example"])
     @pytest.mark.parametrize("fault", ["int('five')", "np.zeros(2) + np.zeros(3)", "1 / 0"])
     def test_a_fault_of_ours_can_be_seen(
-        self,
-        command: str,
-        fault: str,
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
+        self, command: str, fault: str, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A ValueError that nobody meant for the user: of a package, or of a line of ours."""
 
         def broken(*_: Any, **__: Any) -> None:
             eval(fault, {"np": np, "__name__": "optuna_daub.tabular.fitting"})
 
-        monkeypatch.chdir(tmp_path)
-        table().to_csv("t.csv", index=False)
         monkeypatch.setattr(commands, "fit", broken)
         monkeypatch.setattr(commands, "imported", broken)
         words = [command] if command == "example" else [command, "t.csv"]
         if fault == "1 / 0":
             with pytest.raises(ZeroDivisionError):
-                self.run(capsys, *words)
+                run(*words)
             return
-        code, _, error = self.run(capsys, *words)
+        code, _, error = run(*words)
         assert code == 2
         assert error.endswith("(`--traceback` shows where this is.)\n")
         with pytest.raises(ValueError, match=r"five|broadcast"):
-            self.run(capsys, *words, "--traceback")
+            run(*words, "--traceback")
 
     def test_an_error_of_another_package_passes_through(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.chdir(tmp_path)
-        table().to_csv("t.csv", index=False)
         monkeypatch.setattr(commands, "fit", lambda *_, **__: statistics.NormalDist(0, -1))
         with pytest.raises(ValueError, match="sigma must be non-negative"):
-            self.run(capsys, "fit", "t.csv")
+            run("fit", "t.csv")
         with pytest.raises(SystemExit, match="2"):
-            self.run(capsys, "fit", "t.csv", "--traceback", "5")
+            run("fit", "t.csv", "--traceback", "5")
 
     def test_an_interrupted_command_ends_in_a_sentence(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def interrupted(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(commands, "fit", interrupted)
-        code, _, error = self.run(capsys, "example")
+        code, _, error = run("example")
         assert (code, error) == (130, "Interrupted: there is no result.\n")
 
     @pytest.mark.parametrize(
@@ -520,37 +503,42 @@ class TestTheCommands:
     )
     @pytest.mark.parametrize("command", [["fit", "t.csv"], ["example"]])
     def test_a_wrong_argument_shows_the_usage_of_its_command(
-        self, command: list[str], words: list[str], match: str, capsys: pytest.CaptureFixture[str]
+        self,
+        command: list[str],
+        words: list[str],
+        match: str,
+        run: Run,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         with pytest.raises(SystemExit, match="2"):
-            self.run(capsys, *command, *words)
+            run(*command, *words)
         error = capsys.readouterr().err
         assert match in error
         assert error.startswith(f"usage: python -m optuna_daub {command[0]} ")
 
     @pytest.mark.parametrize("words", [["--minutes", "1.5"], ["--seconds", "90"]])
     def test_time_is_given_in_minutes_or_seconds(
-        self, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, words: list[str], run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         given: list[float] = []
         monkeypatch.setattr(commands, "fit", lambda *_, seconds, say: given.append(seconds))
-        assert self.run(capsys, "example", "--rows", "1000", *words)[0] == 0
+        assert run("example", "--rows", "1000", *words)[0] == 0
         assert given == [90]
 
-    def test_help_names_the_commands(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_help_names_the_commands(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit, match=r"0"):
-            self.run(capsys, "--help")
+            run("--help")
         assert "fit" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ecoli", "letter", "adult"])
 def test_a_real_table_ends_in_a_model_better_than_a_guess(
-    name: str, shared: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, shared: Callable[[str], Path], run: Run
 ) -> None:
     """Tables of 5, 26 and 2 classes, and of 327 to 48,842 rows."""
     path = shared(f"data/{name}.parquet")
-    options = ["--minutes", "0.05", "--save", str(tmp_path / "m")]
+    options = ["--minutes", "0.05", "--save", "m"]
     if name == "letter":  # whose numbers of 26 letters would be taken for amounts
         options += ["--task", "classification"]
     if name == "ecoli":  # one in a process of its own, which imports everything first
@@ -560,9 +548,9 @@ def test_a_real_table_ends_in_a_model_better_than_a_guess(
         )
         code, error = done.returncode, done.stderr
     else:
-        code, _, error = TestTheCommands().run(capsys, "fit", str(path), *options)
+        code, _, error = run("fit", str(path), *options)
     assert code == 0, error
-    model = joblib.load(tmp_path / "m")
+    model = joblib.load("m")
     assert model.task == "classification"
     assert model.score > model.found.guess
     assert model.found.failures == ()
@@ -594,17 +582,11 @@ def test_a_row_of_totals_is_said() -> None:
 
 
 def test_a_command_says_each_warning_once_and_without_a_line_of_code(
-    answered: tuple[TabularModel, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    answered: tuple[TabularModel, str], run: Run
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     answered[0].save("m")
     table(3).assign(colour="violet").to_csv("new.csv", index=False)
-    code, said, error = TestTheCommands().run(
-        capsys, "predict", "new.csv", "--model", "m", "--proba"
-    )
+    code, said, error = run("predict", "new.csv", "--model", "m", "--proba")
     assert (code, said.count("\n")) == (0, 4)
     assert error.startswith("`colour` should have the words of `fit`, but 3 of 3 are new")
     assert error.count("\n") == 1
