@@ -70,6 +70,11 @@ def numbered(n_rows: int, n_classes: int = 2) -> tuple[NDArray[Any], NDArray[Any
     return np.column_stack([np.arange(n_rows), np.ones(n_rows)]), np.arange(n_rows) % n_classes
 
 
+def halves(X: Any, y: Any) -> dict[str, Any]:
+    """Return 150 rows to train on, and the others to score on."""
+    return {"X": X[:150], "y": y[:150], "X_valid": X[150:], "y_valid": y[150:]}
+
+
 def sampler_of(n_learners: int | None = None, seed: int = 0) -> DataAllocationSampler:
     """Return a sampler of so many learners at random points."""
     return DataAllocationSampler(optuna.samplers.RandomSampler(seed=seed), n_learners=n_learners)

@@ -61,14 +61,26 @@ def naive(trial: optuna.Trial) -> Counting:
     return Counting(trial.suggest_float("var_smoothing", 1e-9, 1, log=True))
 
 
-def searched(objective: TrainingSizeObjective, n_trials: int = 12) -> optuna.Study:
-    study = created(n_learners=None, pruner=_pruner_of(objective))
-    study.optimize(objective, n_trials=n_trials)
+def linear(trial: optuna.Trial) -> SGDClassifier:
+    alpha = trial.suggest_float("alpha", 1e-5, 1, log=True)
+    return SGDClassifier(alpha=alpha, random_state=0)
+
+
+def further(**options: Any) -> TrainingSizeObjective:
+    """Return an objective that trains naive Bayes further."""
+    return TrainingSizeObjective(naive, X, Y, incremental=True, **options)
+
+
+def searched(
+    objective: TrainingSizeObjective,
+    n_trials: int = 12,
+    n_learners: int | None = None,
+    **kwargs: Any,
+) -> optuna.Study:
+    pruner = DAUBPruner(min_resource=60, max_resource=objective.n_train, cost="examples")
+    study = created(n_learners=n_learners, pruner=pruner)
+    study.optimize(objective, n_trials=n_trials, **kwargs)
     return study
-
-
-def _pruner_of(objective: TrainingSizeObjective) -> DAUBPruner:
-    return DAUBPruner(min_resource=60, max_resource=objective.n_train, cost="examples")
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +100,7 @@ def own_score(estimator: Any, X: Any, y: Any) -> float:
 )
 def test_partial_fit_sees_each_row_once_and_scores_as_in_one_go(options: dict[str, Any]) -> None:
     """A naive Bayes is the same whether it learns at once or in parts."""
-    objective = TrainingSizeObjective(naive, X, Y, incremental=True, **options)
+    objective = further(**options)
     study = searched(objective)
     curves = [curve for curve in learning_curves(study) if curve.observations]
     n_folds = options.get("cv", 1)
@@ -97,14 +109,10 @@ def test_partial_fit_sees_each_row_once_and_scores_as_in_one_go(options: dict[st
     best = answer(study)
     assert best.examples == sum(curve.size for curve in curves), "each row is paid once"
 
-    plain = TrainingSizeObjective(
-        lambda trial: GaussianNB(
-            var_smoothing=trial.suggest_float("var_smoothing", 1e-9, 1, log=True)
-        ),
-        X,
-        Y,
-        **options,
-    )
+    def at_once(trial: optuna.Trial) -> GaussianNB:
+        return GaussianNB(var_smoothing=naive(trial).var_smoothing)
+
+    plain = TrainingSizeObjective(at_once, X, Y, **options)
     full = [curve for curve in curves if curve.size == objective.n_train]
     assert full
     for curve in full:
@@ -113,9 +121,8 @@ def test_partial_fit_sees_each_row_once_and_scores_as_in_one_go(options: dict[st
 
 def test_a_fold_without_new_rows_keeps_its_model() -> None:
     """The first fold takes 17 of its 17 rows at 88 and at 90 of 92."""
-    objective = TrainingSizeObjective(
-        naive, X[:110], Y[:110], incremental=True, shuffle=False, cv=5
-    )
+    options: dict[str, Any] = {"incremental": True, "shuffle": False, "cv": 5}
+    objective = TrainingSizeObjective(naive, X[:110], Y[:110], **options)
     study = study_of(objective, pruner=DAUBPruner(sizes=[88, 90, 92]), n_learners=3)
     best, calls = answer(study), [*Counting.calls]
     assert len({*calls}) > 5, "it was trained further"
@@ -136,17 +143,12 @@ def test_a_regressor_is_not_given_classes() -> None:
 
 def test_classes_that_come_late_are_known_from_the_first_rows_on() -> None:
     y = np.where(np.arange(1500) % 300 == 7, "rare", np.where(Y > 0, "yes", "no"))
-
-    def build(trial: optuna.Trial) -> SGDClassifier:
-        alpha = trial.suggest_float("alpha", 1e-5, 1, log=True)
-        return SGDClassifier(alpha=alpha, random_state=0)
-
-    objective = TrainingSizeObjective(build, X, y, incremental=True, stratify=False)
+    objective = TrainingSizeObjective(linear, X, y, incremental=True, stratify=False)
     assert [*objective.refit(searched(objective)).classes_] == ["no", "rare", "yes"]
 
 
 def test_the_winner_is_at_hand_as_it_was_scored() -> None:
-    objective = TrainingSizeObjective(naive, X, Y, incremental=True)
+    objective = further()
     study = searched(objective)
     n_calls = len(Counting.calls)
     model = objective.model(study)
@@ -155,7 +157,7 @@ def test_the_winner_is_at_hand_as_it_was_scored() -> None:
     assert len(Counting.calls) == n_calls, "nothing was trained"
     rows = np.setdiff1d(np.arange(len(X)), objective._division.folds[0].training)
     assert np.mean(model.predict(X[rows]) == Y[rows]) == pytest.approx(study.best_value)
-    fresh = TrainingSizeObjective(naive, X, Y, incremental=True)
+    fresh = further()
     assert fresh.model(study) is None
     assert pickle.loads(pickle.dumps(objective)).model(study) is None
 
@@ -176,7 +178,7 @@ GOOD, BAD = 1e-9, 0.9
 @pytest.mark.parametrize("kind", ["in memory", "in files", "after a deletion"])
 def test_studies_of_one_name_have_their_own_winners(kind: str, tmp_path: Path) -> None:
     """A database gives the id of a study that was deleted to the next one."""
-    objective = TrainingSizeObjective(naive, X, Y, incremental=True)
+    objective = further()
     storages: list[Any] = [f"sqlite:///{tmp_path / name}.db" for name in ("one", "other")]
     if kind == "in memory":
         storages = [optuna.storages.InMemoryStorage() for _ in storages]
@@ -191,24 +193,17 @@ def test_studies_of_one_name_have_their_own_winners(kind: str, tmp_path: Path) -
     _run_with(other, objective, BAD)
     assert other.best_value < best
     assert objective.model(other).var_smoothing == BAD
+    if kind == "in files":
+        one = optuna.load_study(study_name="s", storage=storages[0])
     if kind != "after a deletion":
         assert objective.model(one).var_smoothing == GOOD
-
-
-def test_a_study_that_is_opened_again_has_its_winner_at_hand(tmp_path: Path) -> None:
-    objective, url = (
-        TrainingSizeObjective(naive, X, Y, incremental=True),
-        f"sqlite:///{tmp_path}/a",
-    )
-    _run_with(_created(url), objective, GOOD)
-    assert objective.model(optuna.load_study(study_name="s", storage=url)).var_smoothing == GOOD
 
 
 def test_studies_of_both_directions_have_their_own_winners() -> None:
     def loss(estimator: Any, X: Any, y: Any) -> float:
         return float(np.mean(estimator.predict(X) != y))
 
-    objective = TrainingSizeObjective(naive, X, Y, incremental=True, scoring=loss)
+    objective = further(scoring=loss)
     storage = optuna.storages.InMemoryStorage()
     for direction, smoothing in (("maximize", BAD), ("minimize", GOOD)):
         study = _created(storage, direction=direction)
@@ -233,7 +228,7 @@ def test_a_study_has_one_identity_and_its_copy_another() -> None:
 def test_another_study_starts_its_learners_anew(is_in_folder: bool, tmp_path: Path) -> None:
     """A model of the first study's 40 rows would see only 20 new ones of the second's 60."""
     where = tmp_path if is_in_folder else None
-    objective = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=where)
+    objective = further(keep_models=where)
     params = {"var_smoothing": 0.1}
     models = objective._training.models(FixedTrial(params), Counting(0.1), 40, None)
     objective._kept.put(identity(_created()), params, Trained(40, tuple(models)))  # type: ignore[union-attr]
@@ -248,7 +243,7 @@ def test_a_model_of_another_kind_is_not_gone_on_with(is_same: bool) -> None:
     class Other(Counting):
         pass
 
-    objective = TrainingSizeObjective(naive, X, Y, incremental=True)
+    objective = further()
     trial, kind = FixedTrial({"var_smoothing": 0.1}), Counting if is_same else Other
     training = objective._training
     before = Trained(60, tuple(training.models(trial, Counting(0.1), 60, None)))
@@ -258,7 +253,7 @@ def test_a_model_of_another_kind_is_not_gone_on_with(is_same: bool) -> None:
 
 
 def test_a_learner_that_was_forgotten_starts_anew() -> None:
-    objective = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=1)
+    objective = further(keep_models=1)
     study = searched(objective, 30)
     curves = [curve for curve in learning_curves(study) if curve.observations]
     assert sum(Counting.calls) > sum(curve.size for curve in curves), "some started anew"
@@ -266,25 +261,25 @@ def test_a_learner_that_was_forgotten_starts_anew() -> None:
     assert best.examples == sum(Counting.calls)
     for curve in curves:
         if curve.size == objective.n_train:
-            again = TrainingSizeObjective(naive, X, Y, incremental=True)
+            again = further()
             assert curve.score == pytest.approx(again(FixedTrial(dict(curve.params))))
 
 
 def test_a_folder_serves_an_objective_of_another_process(tmp_path: Path) -> None:
     folder = tmp_path / "models"
-    objective = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=folder)
+    objective = further(keep_models=folder)
     study = searched(objective, 4)
     trained_on = {c.learner: c.size for c in learning_curves(study)}
     assert len([*folder.glob("*.joblib")]) == len([s for s in trained_on.values() if s])
     Counting.calls.clear()
-    later = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=str(folder))
+    later = further(keep_models=str(folder))
     study.optimize(later, n_trials=8)
     now = {c.learner: c.size for c in learning_curves(study)}
     assert sum(Counting.calls) == sum(now.values()) - sum(trained_on.values())
 
 
 def test_models_of_other_rows_are_not_gone_on_with(tmp_path: Path) -> None:
-    first = TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=tmp_path)
+    first = further(keep_models=tmp_path)
     first._kept.put("study", {"a": 1}, Trained(60, ("model",)))  # type: ignore[union-attr]
     other = TrainingSizeObjective(naive, X[::-1], Y, incremental=True, keep_models=tmp_path)
     assert other._kept.take("study", {"a": 1}) is None  # type: ignore[union-attr]
@@ -339,7 +334,7 @@ def test_a_failed_training_is_not_gone_on_with() -> None:
         return Fragile(trial.suggest_float("var_smoothing", 1e-9, 1e-9))
 
     objective = TrainingSizeObjective(build, X, Y, incremental=True)
-    study = study_of(objective, pruner=_pruner_of(objective), n_trials=6, catch=(OSError,))
+    study = searched(objective, 6, n_learners=1, catch=(OSError,))
     sizes = [seen.size for seen in learning_curves(study)[0].observations]
     # The call after the one that failed brings all the rows of its size.
     assert Counting.calls[:3] == [sizes[0], sizes[1] - sizes[0], sizes[1]]
@@ -353,10 +348,10 @@ def test_what_cannot_go_on_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"`keep_models` must name a folder, but got ''"):
         TrainingSizeObjective(naive, X, Y, incremental=True, keep_models="")
     with pytest.raises(ValueError, match=r"`keep_models` must be"):
-        TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=0)
+        further(keep_models=0)
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match=r"`keep_models` must be a folder.* File exists"):
-        TrainingSizeObjective(naive, X, Y, incremental=True, keep_models=tmp_path / "file")
+        further(keep_models=tmp_path / "file")
     tree = TrainingSizeObjective(lambda trial: DecisionTreeClassifier(), X, Y, incremental=True)
     with pytest.raises(SetupError, match=r"needs estimators with `partial_fit`, but Decision"):
         tree(FixedTrial({}))
@@ -374,16 +369,10 @@ def test_what_takes_any_names_is_given_classes_only_if_it_classifies() -> None:
 
 
 def test_weights_are_given_once() -> None:
-    def build(trial: optuna.Trial) -> SGDClassifier:
-        return SGDClassifier(alpha=trial.suggest_float("alpha", 1e-5, 1, log=True))
+    def weights(training: Any, validation: Any) -> dict[str, Any]:
+        return {"sample_weight": np.zeros(len(training))}
 
-    objective = TrainingSizeObjective(
-        build,
-        X,
-        Y,
-        incremental=True,
-        sample_weight=np.ones(1500),
-        fit_params=lambda training, validation: {"sample_weight": np.zeros(len(training))},
-    )
+    options: dict[str, Any] = {"sample_weight": np.ones(1500), "fit_params": weights}
+    objective = TrainingSizeObjective(linear, X, Y, incremental=True, **options)
     with pytest.raises(SetupError, match="Rows must be weighed once, but got `sample_weight` and"):
         searched(objective)

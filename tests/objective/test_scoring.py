@@ -23,6 +23,7 @@ from tests.objective.studies import Y_REG
 from tests.objective.studies import Witness
 from tests.objective.studies import build_linear
 from tests.objective.studies import created
+from tests.objective.studies import halves
 from tests.objective.studies import numbered
 from tests.objective.studies import observations
 from tests.objective.studies import study_of
@@ -153,19 +154,11 @@ def test_the_task_of_other_scorers(scoring: Any, task: str | None) -> None:
 
 def test_without_a_scorer_the_estimators_own_score_is_taken() -> None:
     weight = np.where(np.arange(200) % 3, 1.0, 0.1)
-    halves = {"X_valid": X_REG[150:], "y_valid": Y_REG[150:], "sample_weight_valid": weight[150:]}
-    for weighted_score in (False, True):
-        objective = TrainingSizeObjective(
-            build_linear,
-            X_REG[:150],
-            Y_REG[:150],
-            sample_weight=weight[:150],
-            scoring=None,
-            weighted_score=weighted_score,
-            **halves,
-        )
-        model = LinearRegression().fit(X_REG[:150], Y_REG[:150], weight[:150])
-        weights = weight[150:] if weighted_score else None
+    given = halves(X_REG, Y_REG)
+    given |= {"sample_weight": weight[:150], "sample_weight_valid": weight[150:], "scoring": None}
+    model = LinearRegression().fit(X_REG[:150], Y_REG[:150], weight[:150])
+    for weighted_score, weights in ((False, None), (True, weight[150:])):
+        objective = TrainingSizeObjective(build_linear, weighted_score=weighted_score, **given)
         expected = model.score(X_REG[150:], Y_REG[150:], weights)
         (*_, last) = observations(study_of(objective, (30, 60, 150)))
         assert last.score == pytest.approx(expected)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
@@ -28,7 +27,6 @@ from sklearn.model_selection import GroupKFold
 from sklearn.model_selection import StratifiedKFold
 from sklearn.model_selection import TimeSeriesSplit
 from sklearn.model_selection import cross_validate
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -48,6 +46,7 @@ from tests.objective.studies import Y
 from tests.objective.studies import build
 from tests.objective.studies import build_linear
 from tests.objective.studies import created
+from tests.objective.studies import halves
 from tests.objective.studies import numbered
 from tests.objective.studies import observations
 from tests.objective.studies import sampler_of
@@ -167,9 +166,8 @@ def test_string_labels() -> None:
 
 def test_a_fixed_validation_set_leaves_all_rows_for_training() -> None:
     features, y = numbered(150)
-    objective = TrainingSizeObjective(
-        witness, features, y, X_valid=features[:40] + 1000, y_valid=y[:40]
-    )
+    fixed: dict[str, Any] = {"X_valid": features[:40] + 1000, "y_valid": y[:40]}
+    objective = TrainingSizeObjective(witness, features, y, **fixed)
     assert (objective.n_train, objective.n_validation) == (150, 40)
     study_of(objective, (30, 60, 150))
     assert sorted(Witness.fits[-1]) == [*range(150)]
@@ -182,31 +180,17 @@ def test_cross_validated_scores_at_full_size_are_scikit_learns(cv: Any) -> None:
     assert (objective.n_train, objective.n_validation) == (149, 198)
     study = study_of(objective, (30, 60, 149))
     splitter = StratifiedKFold(4, shuffle=True, random_state=3) if cv == 4 else cv
-    expected = [
-        cross_validate(
-            build(study.best_trial),
-            X[:198],
-            Y[:198],
-            cv=[
-                (train[: -(-size * len(train) // 149)], test)
-                for train, test in ordered(objective, splitter)
-            ],
-            return_train_score=True,
-        )
-        for size in (30, 60, 149)
-    ]
-    for seen, scores in zip(observations(study), expected, strict=True):
+    splits = [*splitter.split(X[:198], Y[:198])]
+    orders = [fold.training for fold in objective._division.folds]
+    assert [{*rows} for rows in orders] == [{*rows} for rows, _ in splits]
+    model = build(study.best_trial)
+    for size, seen in zip((30, 60, 149), observations(study), strict=True):
+        shares = [rows[: -(-size * len(rows) // 149)] for rows in orders]
+        folds = [(share, test) for share, (_, test) in zip(shares, splits, strict=True)]
+        scores = cross_validate(model, X[:198], Y[:198], cv=folds, return_train_score=True)
         assert seen.score == pytest.approx(scores["test_score"].mean())
         assert seen.training_score == pytest.approx(scores["train_score"].mean())
         assert seen.n_validation == 198
-
-
-def ordered(objective: TrainingSizeObjective, splitter: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the folds of a splitter, training rows in the order that the objective takes them."""
-    splits = splitter.split(X[:198], Y[:198])
-    for fold, (train, test) in zip(objective._division.folds, splits, strict=True):
-        assert set(fold.training) == set(train)
-        yield fold.training, test
 
 
 @pytest.mark.parametrize("cv", [None, 4, GroupKFold(4)])
@@ -321,46 +305,32 @@ def cost(estimator: Any, X: Any, y: Any) -> float:
     return float(np.mean(estimator.predict(X) != y))
 
 
-OF_ANY_CLASSES = ["accuracy", "balanced_accuracy", "f1_macro", "roc_auc_ovr", "neg_log_loss"]
+OF_ANY_CLASSES = ["accuracy", "balanced_accuracy", "f1_macro", "roc_auc_ovr", "neg_log_loss",
+                  make_scorer(fbeta_score, beta=2, average="macro"), cost]  # fmt: skip
 OF_TWO_CLASSES = ["f1", "precision", "recall", "roc_auc"]
+OF_AMOUNTS = ["r2", "neg_mean_squared_error"]
+BOTH = np.column_stack([Y_REG, -3 * Y_REG])
 
 
 @pytest.mark.parametrize(
-    ("scoring", "n_classes"),
+    ("build", "X", "y", "scoring"),
     [
-        *product(OF_ANY_CLASSES, (2, 3)),
-        *product((make_scorer(fbeta_score, beta=2, average="macro"), cost), (2, 3)),
-        *product(OF_TWO_CLASSES, (2,)),
+        *product([build], [X], [np.minimum(Y, 1), Y], OF_ANY_CLASSES),
+        *product([build], [X], [np.minimum(Y, 1)], OF_TWO_CLASSES),
+        *product([build_linear], [X_REG], [BOTH[:, :1], BOTH], OF_AMOUNTS),
     ],
 )
-def test_scores_are_the_scorers(scoring: Any, n_classes: int) -> None:
-    y = np.minimum(Y, n_classes - 1)
-    objective = TrainingSizeObjective(
-        build, X[:150], y[:150], X_valid=X[150:], y_valid=y[150:], scoring=scoring
-    )
-    study = study_of(
-        objective,
-        (30, 60, objective.n_train),
-        direction="minimize" if scoring is cost else "maximize",
-    )
+def test_scores_are_the_scorers(build: Any, X: Any, y: Any, scoring: Any) -> None:
+    objective = TrainingSizeObjective(build, **halves(X, y), scoring=scoring)
+    direction = "minimize" if scoring is cost else "maximize"
+    study = study_of(objective, (30, 60, 150), direction=direction)
     winner = objective.refit(study)
+    alone = build(study.best_trial).fit(X[:150], y[:150])
     scorer = get_scorer(scoring)
     assert study.best_value == scorer(winner, X[150:], y[150:])
+    assert study.best_value == pytest.approx(scorer(alone, X[150:], y[150:]))
     training_score = observations(study)[-1].training_score
     assert training_score == pytest.approx(scorer(winner, X[:150], y[:150]), abs=1e-12)
-
-
-@pytest.mark.parametrize("scoring", ["r2", "neg_mean_squared_error"])
-@pytest.mark.parametrize("n_outputs", [1, 2])
-def test_regression(scoring: str, n_outputs: int) -> None:
-    y = np.column_stack([Y_REG, -3 * Y_REG])[:, :n_outputs]
-    objective = TrainingSizeObjective(
-        build_linear, X_REG[:150], y[:150], X_valid=X_REG[150:], y_valid=y[150:], scoring=scoring
-    )
-    study = study_of(objective, (30, 60, 150))
-    model = LinearRegression().fit(X_REG[:150], y[:150])
-    expected = get_scorer(scoring)(model, X_REG[150:], y[150:])
-    assert study.best_value == pytest.approx(expected)
 
 
 # -- weights -----------------------------------------------------------------------------------
@@ -377,9 +347,7 @@ def spoilt_scores(build: Any, *, spoil: slice, **kwargs: Any) -> list[float | No
     weight[spoil] = 0
     if kwargs.pop("weighted", True):
         kwargs["sample_weight"], kwargs["sample_weight_valid"] = weight[:150], weight[150:]
-    objective = TrainingSizeObjective(
-        build, X_REG[:150], y[:150], X_valid=X_REG[150:], y_valid=y[150:], scoring="r2", **kwargs
-    )
+    objective = TrainingSizeObjective(build, **halves(X_REG, y), scoring="r2", **kwargs)
     return [seen.score for seen in observations(study_of(objective, (30, 60, 150)))]
 
 
@@ -408,15 +376,8 @@ def test_rows_without_weight_are_scored_unless_the_score_is_weighted() -> None:
     plain = spoilt_scores(build_linear, spoil=SCORED)
     assert plain != pytest.approx(clean, abs=0.5)
     first, *_ = spoilt_scores(build_linear, spoil=SCORED, weighted_score=True)
-    rows = np.setdiff1d(np.arange(150, 200), np.arange(200)[SCORED])
-    kept = TrainingSizeObjective(
-        build_linear,
-        X_REG[:150],
-        Y_REG[:150],
-        X_valid=X_REG[rows],
-        y_valid=Y_REG[rows],
-        scoring="r2",
-    )
+    rows = np.delete(np.arange(200), SCORED)
+    kept = TrainingSizeObjective(build_linear, **halves(X_REG[rows], Y_REG[rows]), scoring="r2")
     assert first == pytest.approx(observations(study_of(kept, (30, 60, 150)))[0].score)
 
 
@@ -458,9 +419,8 @@ def test_refit_trains_on_the_rows_it_promises(
 
 def test_refit_weighs_the_rows() -> None:
     weight = np.where(np.arange(200) % 3, 1.0, 0.0)
-    objective = TrainingSizeObjective(
-        build_linear, X_REG, Y_REG, scoring="r2", sample_weight=weight
-    )
+    options: dict[str, Any] = {"scoring": "r2", "sample_weight": weight}
+    objective = TrainingSizeObjective(build_linear, X_REG, Y_REG, **options)
     winner = objective.refit(study_of(objective), include_validation=True)
     expected = LinearRegression().fit(X_REG, Y_REG, weight)
     assert winner.coef_ == pytest.approx(expected.coef_)
@@ -472,9 +432,17 @@ def paused_study(objective: Any, n_trials: int | None, sizes: Sequence[int]) -> 
     return study
 
 
-@pytest.mark.parametrize("include_validation", [False, True])
-def test_refit_of_an_unfinished_study_fits_the_leader(include_validation: bool) -> None:
-    objective = TrainingSizeObjective(build, X, Y)
+@pytest.mark.parametrize(("include_validation", "n_fitted"), [(False, 140), (True, 200)])
+def test_refit_of_an_unfinished_study_fits_the_leader(
+    include_validation: bool, n_fitted: int
+) -> None:
+    sizes: list[int] = []
+
+    def build_by_size(trial: optuna.Trial, n: int) -> Any:
+        sizes.append(n)
+        return build(trial)
+
+    objective = TrainingSizeObjective(build_by_size, X, Y)
     study = paused_study(objective, 3, (30, 60, 100, objective.n_train))
     leader = answer(study)
     assert not leader.is_final
@@ -486,7 +454,7 @@ def test_refit_of_an_unfinished_study_fits_the_leader(include_validation: bool) 
         model = objective.refit(study, include_validation=include_validation)
     assert [warning.filename for warning in caught] == [__file__]
     assert model.var_smoothing == leader.params["var_smoothing"]
-    assert model.class_count_.sum() == (200 if include_validation else 140)
+    assert model.class_count_.sum() == sizes[-1] == n_fitted
 
 
 def test_refit_fits_no_point_that_the_objective_turned_away() -> None:
@@ -551,20 +519,6 @@ def test_refit_fits_the_best_trial_of_other_samplers() -> None:
     study = created(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(objective, n_trials=3)
     assert objective.refit(study).var_smoothing == study.best_params["var_smoothing"]
-
-
-def test_refit_builds_the_leader_for_the_rows_that_it_is_fitted_on() -> None:
-    sizes: list[int] = []
-
-    def build_by_size(trial: optuna.Trial, n: int) -> Any:
-        sizes.append(n)
-        return build(trial)
-
-    objective = TrainingSizeObjective(build_by_size, X, Y)
-    study = paused_study(objective, 2, (30, 60, 100, 140))
-    with pytest.warns(UserWarning, match="its score on all of them is not known"):
-        objective.refit(study, include_validation=True)
-    assert sizes[-1] == 200
 
 
 def test_a_trial_outside_of_a_running_study_is_trained_once_on_all_rows() -> None:
@@ -743,26 +697,20 @@ def test_sizes_that_do_not_fit_are_refused_before_training(
 
 def test_numbers_of_numpy_are_numbers() -> None:
     plain = TrainingSizeObjective(build, X, Y, cv=3, seed=5, stratify=True, shuffle=True)
-    numpy = TrainingSizeObjective(
-        build, X, Y, cv=np.int64(3), seed=np.uint8(5), stratify=np.True_, shuffle=np.True_
-    )
+    of_numpy: dict[str, Any] = {"cv": np.int64(3), "seed": np.uint8(5)}
+    of_numpy |= {"stratify": np.True_, "shuffle": np.True_}
+    numpy = TrainingSizeObjective(build, X, Y, **of_numpy)
     assert study_of(numpy).best_value == study_of(plain).best_value
+    options: dict[str, Any] = {"weighted_score": np.True_, "seed": np.int64(2**32 - 1)}
+    options |= {"sample_weight": np.ones(200)}
     for test_size in (np.int64(50), np.float32(0.25), np.float64(0.25)):
-        held_out = TrainingSizeObjective(
-            build,
-            X,
-            Y,
-            test_size=test_size,
-            sample_weight=np.ones(200),
-            weighted_score=np.True_,
-            seed=np.int64(2**32 - 1),
-        )
+        held_out = TrainingSizeObjective(build, X, Y, test_size=test_size, **options)
         assert (held_out.n_train, held_out.n_validation) == (150, 50)
         assert study_of(held_out, (np.int64(30), np.int32(60), np.int64(140))).best_value > 0.5
 
 
-@pytest.mark.parametrize("kind", ["fixed", "cv"])
-def test_the_training_score_is_measured_on_no_more_rows_than_it_takes(kind: str) -> None:
+@pytest.mark.parametrize("cv", [None, 3])
+def test_the_training_score_is_measured_on_no_more_rows_than_it_takes(cv: int | None) -> None:
     scored_on: list[int] = []
 
     def counting(estimator: Any, X: Any, y: Any) -> float:
@@ -770,10 +718,6 @@ def test_the_training_score_is_measured_on_no_more_rows_than_it_takes(kind: str)
         return float(estimator.score(X, y))
 
     X, y = make_classification(12_000, 4, random_state=0)
-    options = {"cv": 3} if kind == "cv" else {"X_valid": X, "y_valid": y}
-    objective = TrainingSizeObjective(
-        lambda trial: GaussianNB(), X, y, scoring=counting, **options
-    )
-    study_of(objective, (1200, 6000, 8000))
-    folds = 3 if kind == "cv" else 1
-    assert scored_on[1::2] == [n for size in (1200, 5000, 5000) for n in [size] * folds]
+    options = {"cv": cv} if cv else {"X_valid": X, "y_valid": y}
+    study_of(TrainingSizeObjective(build, X, y, scoring=counting, **options), (1200, 6000, 8000))
+    assert scored_on[1::2] == [n for n in (1200, 5000, 5000) for _ in range(cv or 1)]
