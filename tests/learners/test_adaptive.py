@@ -37,13 +37,15 @@ from tests.learners.transcriptions import boost_by_sampling
 
 def select_on_patterns(
     first: str, second: str, rule: StoppingRule, size: int, most: int = 10**6
-) -> Selection | None:
+) -> Selection:
     """Choose between two hypotheses that repeat patterns of right (1) and wrong (0)."""
     X = 1.0 - np.array([list(map(int, first)), list(map(int, second))]).T  # right: lowest bin
     bins = interval_bins(X, 2, np.zeros(2, dtype=bool))
     hypotheses = Hypotheses(bins, np.array([0, 2]), np.ones(len(X)))
     rows = (np.arange(start, start + size) % len(X) for start in range(0, 200_000, size))
-    return select_hypothesis(rows, hypotheses, NeededBalances(rule), most)
+    selection = select_hypothesis(rows, hypotheses, NeededBalances(rule), most)
+    assert selection is not None
+    return selection
 
 
 def rules(epsilon: float) -> list[StoppingRule]:
@@ -73,7 +75,6 @@ def test_rounds_on_patterns_end_where_published(
         if size < n / 10_000:
             continue  # one by one only where that is quick
         selection = select_on_patterns(*patterns, rule, size)
-        assert selection is not None
         assert (selection.hypothesis, selection.sign, selection.n_samples) == (0, 1, n)
         assert selection.satisfied
 
@@ -82,19 +83,16 @@ def test_accuracy_on_patterns_is_the_published_one() -> None:
     expected = [0.754190, 0.755556, 0.752809, 0.750636]
     for rule, accuracy in zip(rules(0.5), expected, strict=True):
         selection = select_on_patterns("1110", "1010", rule, 64)
-        assert selection is not None
         assert selection.accuracy == pytest.approx(accuracy, abs=5e-7)
 
 
 def test_a_hypothesis_that_is_mostly_wrong_votes_the_other_way() -> None:
     selection = select_on_patterns("0001", "1010", rules(0.5)[0], 64)
-    assert selection is not None
     assert (selection.sign, selection.n_samples) == (-1, 179)
 
 
 def test_a_round_ends_at_its_largest_size() -> None:
     selection = select_on_patterns("1110", "1010", rules(0.1)[0], 64, 100)
-    assert selection is not None
     assert (selection.n_samples, selection.satisfied) == (100, False)
     assert selection.accuracy == 0.75
 
@@ -258,44 +256,42 @@ def test_integer_weights_are_repetitions() -> None:
     np.testing.assert_array_equal(weighted.estimator_weights_, repeated.estimator_weights_)
 
 
-def test_a_round_on_a_million_rows_does_not_touch_all_of_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.random((1_000_000, 2), dtype=np.float32)
-    y = (X[:, 0] > 0.5) ^ (rng.random(len(X)) < 0.1)
-    touched: list[int] = []
+@pytest.fixture
+def candidates(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return how many rows each draw asks for acceptance; filled while a model is fitted."""
+    asked: list[int] = []
     acceptance = SampleSource.acceptance
 
     def counted(self: SampleSource, problem: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        touched.append(len(rows))
+        asked.append(len(rows))
         return acceptance(self, problem, rows)
 
     monkeypatch.setattr(SampleSource, "acceptance", counted)
+    return asked
+
+
+def test_a_round_on_a_million_rows_does_not_touch_all_of_them(candidates: list[int]) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((1_000_000, 2), dtype=np.float32)
+    y = (X[:, 0] > 0.5) ^ (rng.random(len(X)) < 0.1)
     model = AdaptiveSamplingBoostClassifier(n_estimators=5, random_state=0).fit(X, y)
     assert len(model.estimators_) == 5
-    assert sum(touched) < 0.2 * len(X)
-    assert model.n_samples_per_round_.sum() < sum(touched)
+    assert sum(candidates) < 0.2 * len(X)
+    assert model.n_samples_per_round_.sum() < sum(candidates)
 
 
 @pytest.mark.parametrize(("rule", "n_classes"), [("massart", 2), ("madaboost", 2), ("massart", 3)])
 def test_many_rounds_on_a_small_table_reject_and_count_few_one_by_one(
-    monkeypatch: pytest.MonkeyPatch, rule: Any, n_classes: int
+    candidates: list[int], monkeypatch: pytest.MonkeyPatch, rule: Any, n_classes: int
 ) -> None:
     X, y = noisy(75, 4, seed=5, n_classes=n_classes)
-    candidates: list[int] = []
     counted: list[int] = []
-    acceptance, outcomes = SampleSource.acceptance, Hypotheses.outcomes
-
-    def accepting(self: SampleSource, problem: int, rows: Any) -> NDArray[np.float64]:
-        candidates.append(len(rows))
-        return acceptance(self, problem, rows)
+    outcomes = Hypotheses.outcomes
 
     def counting(self: Hypotheses, rows: Any, some: Any) -> Any:
         counted.append(len(rows) * len(some))
         return outcomes(self, rows, some)
 
-    monkeypatch.setattr(SampleSource, "acceptance", accepting)
     monkeypatch.setattr(Hypotheses, "outcomes", counting)
     model = AdaptiveSamplingBoostClassifier(rule, n_estimators=60, random_state=0)
     with warnings.catch_warnings():  # no stump may be better than guessing in the end

@@ -18,6 +18,7 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree import DecisionTreeRegressor
@@ -46,36 +47,18 @@ SCORES: dict[str, Score] = {
     "speedboost": lambda gamma, cost, spent: (1 - math.sqrt(1 - gamma**2)) / cost,
 }
 PUBLISHED = {
-    "plain": (
-        [(2, 1, 0.804719), (4, 1, 0.867301), (0, -1, 0.536318), (2, 1, 0.701412)],
-        0.369317,
-        0.166667,
-    ),
-    "greedy": (
-        [
-            (4, 1, 0.549306),
-            (2, 1, 1.039721),
-            (0, -1, 0.733169),
-            (4, 1, 0.276034),
-            (2, 1, 0.569717),
-            (0, -1, 0.296843),
-        ],
-        0.335844,
-        0.083333,
-    ),
-    "smoothed": ([(4, 1, 0.549306), (2, 1, 1.039721), (0, -1, 0.733169)], 0.424918, 0.083333),
-    "speedboost": (
-        [
-            (4, 1, 0.549306),
-            (0, -1, 0.346574),
-            (2, 1, 1.198948),
-            (0, -1, 0.490415),
-            (4, 1, 0.323314),
-        ],
-        0.381881,
-        0.083333,
-    ),
-}
+    "plain": ([(2, 1, 0.804719), (4, 1, 0.867301), (0, -1, 0.536318), (2, 1, 0.701412)],
+              0.369317, 0.166667),
+    "greedy": ([(4, 1, 0.549306), (2, 1, 1.039721), (0, -1, 0.733169),
+                (4, 1, 0.276034), (2, 1, 0.569717), (0, -1, 0.296843)],
+               0.335844, 0.083333),
+    "smoothed": ([(4, 1, 0.549306), (2, 1, 1.039721), (0, -1, 0.733169)],
+                 0.424918, 0.083333),
+    "speedboost": ([(4, 1, 0.549306), (0, -1, 0.346574), (2, 1, 1.198948),
+                    (0, -1, 0.490415), (4, 1, 0.323314)],
+                   0.381881, 0.083333),
+}  # fmt: skip
+"""Feature, sign and weight of each round, the bound on the training error, and that error."""
 
 
 def configured(name: str, **params: Any) -> Any:
@@ -203,11 +186,8 @@ def test_tau_leads_from_smoothed_to_greedy() -> None:
 
 def test_given_trees_pay_for_all_their_features() -> None:
     X, y = noisy(200, 5, seed=5)
-    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
-    model = configured(
-        "plain", estimator=tree, feature_costs=np.ones(5), budget=3.0, random_state=0
-    )
-    model.fit(X, y)
+    params = {"estimator": DecisionTreeClassifier(max_depth=2, random_state=0), "random_state": 0}
+    model = configured("plain", feature_costs=np.ones(5), budget=3.0, **params).fit(X, y)
     for one in model.estimators_:
         splits = one.estimator.tree_.feature
         assert set(one.features) == set(splits[splits >= 0].tolist())
@@ -334,19 +314,20 @@ def test_bad_parameters_are_refused(params: dict[str, Any], message: str) -> Non
         BudgetedAdaBoostClassifier(**params).fit(X, y)
 
 
-def test_estimator_must_take_weights() -> None:
-    from sklearn.neighbors import KNeighborsClassifier
-
-    X, y = noisy(50, 3, seed=0)
-    with pytest.raises(ValueError, match="must take `sample_weight` in its fit method"):
-        SpeedBoostClassifier(estimator=KNeighborsClassifier()).fit(X, y)
-
-
 @pytest.mark.parametrize("kind", [BudgetedAdaBoostClassifier, SpeedBoostClassifier])
-def test_estimator_must_be_a_classifier(kind: Any) -> None:
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (KNeighborsClassifier(), "must take `sample_weight` in its fit method"),
+        (DecisionTreeRegressor(), "must be a classifier, but got DecisionTreeRegressor"),
+    ],
+)
+def test_an_estimator_that_cannot_be_boosted_is_refused(
+    kind: Any, estimator: Any, message: str
+) -> None:
     X, y = noisy(50, 3, seed=0)
-    with pytest.raises(ValueError, match=r"must be a classifier, but got DecisionTreeRegressor"):
-        kind(estimator=DecisionTreeRegressor()).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        kind(estimator=estimator).fit(X, y)
 
 
 @pytest.mark.parametrize("trade_off", ["none", "smoothed"])
