@@ -21,7 +21,6 @@ from sklearn.neighbors import KNeighborsRegressor
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import TrainingSizeObjective
-from optuna_daub.core.intervals import massart
 from optuna_daub.learners import sequential_score
 from optuna_daub.learners.sequential import SequentialScorer
 from optuna_daub.learners.sequential import next_possible_stop
@@ -125,26 +124,9 @@ def test_examples_that_run_out_give_their_exact_accuracy() -> None:
     assert estimate.accuracy == np.mean(X[:, 0] == y)
 
 
-def test_stops_at_the_half_width() -> None:
-    X, y = validation(0.8, 20_000, seed=2)
-    estimate = SequentialScorer(0.04, 0.05).estimate(Oracle(), X, y)
-    width = massart.half_width(estimate.n_samples, estimate.accuracy, tail=0.05 / 2)
-    assert 0.99 * 0.04 < width <= 0.04
-
-
-def test_sorted_labels_do_no_harm() -> None:
-    y = np.repeat([0, 1], 5000)
-    score = sequential_score(Oracle(), np.zeros((10_000, 1)), y, epsilon=0.05, delta=0.01)
-    assert abs(score - 0.5) < 0.05
-
-
-def fitted_neighbours() -> tuple[Any, Any, Any]:
-    X, y = noisy(2000, 3, seed=5)
-    return KNeighborsClassifier().fit(X[:500], y[:500]), X[500:], y[500:]
-
-
 def test_scorer_and_direct_call_agree() -> None:
-    model, X, y = fitted_neighbours()
+    X, y = noisy(2000, 3, seed=5)
+    model = KNeighborsClassifier().fit(X[:500], y[:500])
     scorer = sequential_score(epsilon=0.05, delta=0.05, rule="chernoff")
     direct = sequential_score(model, X, y, epsilon=0.05, delta=0.05, rule="chernoff")
     assert scorer(model, X, y) == direct
@@ -187,12 +169,6 @@ def test_columns_of_labels_and_predictions_are_flat_lists(labels: str, predictio
     assert scorer(Columns(), X, given) == scorer(Oracle(), X, y)
 
 
-def test_labels_of_several_columns_are_refused() -> None:
-    X, y = validation(0.8, 100, seed=4)
-    with pytest.raises(ValueError, match="y should be a 1d array"):
-        sequential_score(Oracle(), X, np.column_stack([y, y]), epsilon=0.1, delta=0.1)
-
-
 def test_data_frames_can_be_scored() -> None:
     pd = pytest.importorskip("pandas")
     X, y = noisy(1000, 3, seed=5)
@@ -225,14 +201,17 @@ def test_a_regressor_and_no_rows_have_no_accuracy() -> None:
         scorer(KNeighborsClassifier().fit(X, y), X[:0], y[:0])
 
 
-def test_an_estimator_comes_with_data() -> None:
-    with pytest.raises(ValueError, match="must come with `X` and `y`"):
-        sequential_score(Oracle(), None, None, epsilon=0.1, delta=0.1)  # type: ignore[arg-type]
-
-
-def test_data_must_match() -> None:
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        sequential_score(Oracle(), np.zeros((3, 1)), [0, 1], epsilon=0.1, delta=0.1)
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (None, None, "must come with `X` and `y`"),
+        (np.zeros((3, 1)), [0, 1], "inconsistent numbers of samples"),
+        (np.zeros((3, 1)), np.zeros((3, 2)), "y should be a 1d array"),
+    ],
+)
+def test_data_that_do_not_match_are_refused(X: Any, y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sequential_score(Oracle(), X, y, epsilon=0.1, delta=0.1)
 
 
 def test_scorer_serves_the_objective_of_a_study() -> None:
