@@ -89,23 +89,6 @@ def test_decimals_of_a_data_base_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "columns"),
-    [
-        ("a;b\n1.234,5;x\n2.000,25;y\n", {"a": [1234.5, 2000.25], "b": ["x", "y"]}),
-        ('a;b\n"1,234.5";x\n"22,000.25";y\n', {"a": [1234.5, 22000.25], "b": ["x", "y"]}),
-        ("sep=;\na;b\n1,5;x\n2,5;y\n", {"a": [1.5, 2.5], "b": ["x", "y"]}),
-        ("a,b\n1.5,x\n2.5,y\n", {"a": [1.5, 2.5], "b": ["x", "y"]}),
-        ("a;b\n1.5;x\n2.5;y, z\n", {"a": [1.5, 2.5], "b": ["x", "y, z"]}),
-        ("what,2019,2020\nA,1,2\nB,3,4\n", {"what": ["A", "B"], "2019": [1, 3], "2020": [2, 4]}),
-        ('"a, b",c\n1,2\n3,4\n', {"a, b": [1, 3], "c": [2, 4]}),
-    ],
-)  # fmt: skip
-def test_numbers_and_names_are_found(text: str, columns: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(text)
-    assert read_table(tmp_path / "t.csv").frame.to_dict("list") == columns
-
-
-@pytest.mark.parametrize(
     "text", ["5.1,3.5,x\n4.9,3.0,y\n4.7,3.2,x\n", "1,7,0\n2,5,1\n3,6,0\n", "0.5,0.6\n0.1,0.2\n"]
 )
 def test_a_first_line_of_data_is_seen_and_said(text: str, tmp_path: Path) -> None:
@@ -183,19 +166,6 @@ def test_a_first_line_of_equal_data_has_a_way_out(tmp_path: Path) -> None:
     assert len(read_table(tmp_path / "t.csv", header="no").frame) == 2
 
 
-@pytest.mark.parametrize(
-    ("line", "names"),
-    [
-        ("2022,2021,2020", ["2022", "2021", "2020"]),
-        ("2020,2021,2022", ["2020", "2021", "2022"]),
-        ('a, "b, x", "b, y"', ["a", "b, x", "b, y"]),
-    ],
-    ids=["years that fall", "years that rise", "quotes after a blank"],
-)
-def test_the_first_line_is_one_of_names(line: str, names: list[str], tmp_path: Path) -> None:
-    assert [*read(f"{line}\n5,6,7\n8,9,10\n", tmp_path)] == names
-
-
 @pytest.mark.parametrize("header", ["auto", "no"])
 def test_an_excel_file_without_names_is_seen_and_said(header: Any, tmp_path: Path) -> None:
     pytest.importorskip("openpyxl")
@@ -267,51 +237,66 @@ def test_long_lines_and_long_cells_are_read(tmp_path: Path) -> None:
     assert read(f"a,b\n1,{text}\n2,x\n", tmp_path)["b"][1] == "x"
 
 
-@pytest.mark.parametrize(
-    ("text", "learnt", "columns"),
-    [
-        (
-            "room;price\n12;1.200",
-            Learnt(Signs(",", "."), ["room", "elsewhere"], []),
-            {"room": ["12"], "price": [1200.0]},
-        ),
-        ("price;x\n1,200;0", Learnt(Signs(".", ""), [], []), {"price": [1200.0], "x": [0]}),
-        # No file of that kind:
-        ("x,price\n12,1.200", Learnt(Signs(",", "."), [], []), {"x": [12], "price": [1.2]}),
-        ("price;x\n1,200;0", Learnt(Signs("", ""), [], []), {"price": [1.2], "x": [0]}),
-        ("a\n1\n2\n", Learnt(NO_SIGNS, [], []), {"a": [1, 2]}),
-        ("a\n1,5\n2,5\n", Learnt(Signs(",", ""), [], []), {"a": [1.5, 2.5]}),
-        ("a\nParis, FR\n", Learnt(NO_SIGNS, ["a"], []), {"a": ["Paris, FR"]}),
-        (
-            "007;1.5\n012;2.5\n",
-            Learnt(NO_SIGNS, ["column_1"], []),
-            {"column_1": ["007", "012"], "column_2": [1.5, 2.5]},
-        ),
-        ("a,price,b\n1,2,3,\n4,5,6,\n", None, {"a": [1, 4], "price": [2, 5], "b": [3, 6]}),
-        ("a,b\nfirst,1,2\nsecond,3,4\n", None, {"a": [1, 3], "b": [2, 4]}),
-        (
-            "price;what\n5,5;1.5 l\n6,25;2.0 kg\n",
-            None,
-            {"price": [5.5, 6.25], "what": ["1.5 l", "2.0 kg"]},
-        ),
-    ],
-    ids=[
-        "points between thousands and words",
-        "commas between thousands",
-        "another separator",
-        "no signs",
-        "one column",
-        "one column of decimal commas",
-        "one column of words",
-        "zeros before words without names",
-        "separators at the ends of lines",
-        "names of rows",
-        "points in words",
-    ],
-)
+CELLS: dict[str, tuple[str, Learnt | None, dict[str, Any]]] = {
+    "points in thousands": (
+        "a;b\n1.234,5;x\n2.000,25;y\n", None, {"a": [1234.5, 2000.25], "b": ["x", "y"]}
+    ),
+    "commas in thousands": (
+        'a;b\n"1,234.5";x\n"22,000.25";y\n', None, {"a": [1234.5, 22000.25], "b": ["x", "y"]}
+    ),
+    "a line for Excel": ("sep=;\na;b\n1,5;x\n2,5;y\n", None, {"a": [1.5, 2.5], "b": ["x", "y"]}),
+    "points": ("a,b\n1.5,x\n2.5,y\n", None, {"a": [1.5, 2.5], "b": ["x", "y"]}),
+    "a comma in a word": ("a;b\n1.5;x\n2.5;y, z\n", None, {"a": [1.5, 2.5], "b": ["x", "y, z"]}),
+    "years as names": (
+        "a,2019,2020\nA,1,2\nB,3,4\n", None, {"a": ["A", "B"], "2019": [1, 3], "2020": [2, 4]}
+    ),
+    "years that fall": (
+        "2022,2021,2020\n5,6,7\n8,9,1\n", None, {"2022": [5, 8], "2021": [6, 9], "2020": [7, 1]}
+    ),
+    "years that rise": (
+        "2020,2021,2022\n5,6,7\n8,9,1\n", None, {"2020": [5, 8], "2021": [6, 9], "2022": [7, 1]}
+    ),
+    "a comma in a name": ('"a, b",c\n1,2\n3,4\n', None, {"a, b": [1, 3], "c": [2, 4]}),
+    "quotes after a blank": (
+        'a, "b, x", "b, y"\n5,6,7\n8,9,1\n', None, {"a": [5, 8], "b, x": [6, 9], "b, y": [7, 1]}
+    ),
+    "points between thousands and words": (
+        "room;price\n12;1.200", Learnt(Signs(",", "."), ["room", "elsewhere"], []),
+        {"room": ["12"], "price": [1200.0]},
+    ),
+    "commas between thousands": (
+        "price;x\n1,200;0", Learnt(Signs(".", ""), [], []), {"price": [1200.0], "x": [0]}
+    ),
+    "another separator than in fit": (
+        "x,price\n12,1.200", Learnt(Signs(",", "."), [], []), {"x": [12], "price": [1.2]}
+    ),
+    "no signs": ("price;x\n1,200;0", Learnt(Signs("", ""), [], []), {"price": [1.2], "x": [0]}),
+    "one column": ("a\n1\n2\n", Learnt(NO_SIGNS, [], []), {"a": [1, 2]}),
+    "one column of decimal commas": (
+        "a\n1,5\n2,5\n", Learnt(Signs(",", ""), [], []), {"a": [1.5, 2.5]}
+    ),
+    "one column of words": ("a\nParis, FR\n", Learnt(NO_SIGNS, ["a"], []), {"a": ["Paris, FR"]}),
+    "zeros before words without names": (
+        "007;1.5\n012;2.5\n", Learnt(NO_SIGNS, ["column_1"], []),
+        {"column_1": ["007", "012"], "column_2": [1.5, 2.5]},
+    ),
+    "separators at the ends of lines": (
+        "a,price,b\n1,2,3,\n4,5,6,\n", None, {"a": [1, 4], "price": [2, 5], "b": [3, 6]}
+    ),
+    "names of rows": ("a,b\nfirst,1,2\nsecond,3,4\n", None, {"a": [1, 3], "b": [2, 4]}),
+    "points in words": (
+        "price;what\n5,5;1.5 l\n6,25;2.0 kg\n", None,
+        {"price": [5.5, 6.25], "what": ["1.5 l", "2.0 kg"]},
+    ),
+}  # fmt: skip
+"""The text of a file, what a model knows of it, and its columns."""
+
+
+@pytest.mark.parametrize("kind", CELLS)
 def test_cells_are_those_that_were_written_as_the_model_knows_them(
-    text: str, learnt: Learnt | None, columns: dict[str, Any], tmp_path: Path
+    kind: str, tmp_path: Path
 ) -> None:
+    text, learnt, columns = CELLS[kind]
     assert read(text, tmp_path, learnt) == columns
 
 

@@ -50,6 +50,17 @@ def answered() -> tuple[TabularModel, str]:
     return told(table(60))
 
 
+def search_of(
+    target: Any, metric: str | None = None, models: list[str] | None = None, X: Any = None
+) -> Search:
+    """Return a search for a model of these values, by one column of zeros if none are given."""
+    frame = pandas.DataFrame({"target": target})
+    goal = checked_target(frame, "target")
+    measure = checked_metric(metric, goal.task, len(goal.classes))
+    X = np.zeros((len(frame), 1), np.float32) if X is None else X
+    return Search(X, goal, measure, models, jobs=1, seed=0, categories=())
+
+
 class TestTheWinner:
     """Whom the last training is for: the best on all rows, or who is ahead of it on fewer."""
 
@@ -58,21 +69,13 @@ class TestTheWinner:
         state = "best" if size == 240 else "suspended"
         return LearnerCurve(learner, {"model": "linear"}, seen, state, None, None, "")  # type: ignore[arg-type]
 
-    def search(self) -> Search:
-        goal = checked_target(table(), "target")
-        return Search(
-            X=np.zeros((N, 1), np.float32),
-            target=goal,
-            metric=checked_metric(None, goal.task, 2),
-            models=None,
-            jobs=1,
-            seed=0,
-            categories=(),
-        )
-
     def winner(self, *others: LearnerCurve) -> int:
         best = BestLearner(0, {}, 0.9, 240, None, None, True, "", "", None, 1, 1.0)
-        return self.search().winner([self.curve(0, 0.9, 240), *others], best, None).learner
+        return (
+            search_of(table().target)
+            .winner([self.curve(0, 0.9, 240), *others], best, None)
+            .learner
+        )
 
     def test_it_is_the_best_on_all_rows(self) -> None:
         assert self.winner() == 0
@@ -96,7 +99,7 @@ class TestTheWinner:
         curve = replace(self.curve(0, 0.9, 60, seconds=20.0), params=params)
         kept = Leading(params, 60, 0.9, "the model") if is_kept else None
         searched = Searched(None, SimpleNamespace(n_train=240), kept)  # type: ignore[arg-type]
-        model, n = self.search().last(searched, curve, left)
+        model, n = search_of(table().target).last(searched, curve, left)
         assert n == n_fitted
         if is_kept and n == 60:
             assert model == "the model"
@@ -112,17 +115,16 @@ class TestTheWinner:
         monkeypatch.setattr(Search, "build", interrupted)
         kept = Leading({"model": "linear"}, 60, 0.9, "the model")
         searched = Searched(None, SimpleNamespace(n_train=240), kept)  # type: ignore[arg-type]
-        assert self.search().last(searched, self.curve(0, 0.9, 60), 9.0) == ("the model", 60)
+        search = search_of(table().target)
+        assert search.last(searched, self.curve(0, 0.9, 60), 9.0) == ("the model", 60)
         monkeypatch.setattr(Searched, "model_of", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
-            self.search().last(searched, self.curve(0, 0.9, 60), 9.0)
+            search.last(searched, self.curve(0, 0.9, 60), 9.0)
 
     def test_the_model_of_the_best_score_is_kept(self) -> None:
         frame = table(3000)
-        goal = checked_target(frame, "target")
         X = frame[["a", "b"]].to_numpy(np.float32)
-        metric = checked_metric("auc", "classification", 2)
-        search = Search(X, goal, metric, ["extra_trees"], jobs=1, seed=0, categories=())
+        search = search_of(frame.target, "auc", ["extra_trees"], X)
         searched = search.run(0.3, None, lambda said: None)
         curves = learning_curves(searched.study)
         best = max(curve.score or 0.0 for curve in curves)
@@ -162,13 +164,9 @@ class TestTheWinner:
 class TestAGuess:
     """The best constant guess, on the rows on which models are scored."""
 
-    def guess(self, target: Any, metric: str, n: int = N) -> float:
-        frame = pandas.DataFrame({"target": target})
-        goal = checked_target(frame, "target")
-        measure = checked_metric(metric, goal.task, len(goal.classes))
-        X = np.zeros((n, 1), np.float32)
-        search = Search(X, goal, measure, None, jobs=1, seed=0, categories=())
-        return measure.shown(search.guess())
+    def guess(self, target: Any, metric: str) -> float:
+        search = search_of(target, metric)
+        return search.metric.shown(search.guess())
 
     def test_of_amounts_fits_the_metric(self) -> None:
         amounts = np.exp(np.random.default_rng(0).normal(0, 2, N))
@@ -187,11 +185,8 @@ class TestAGuess:
         assert self.guess(words, "auc") == pytest.approx(0.5)
 
     def test_is_scored_on_the_held_out_rows(self) -> None:
-        amounts = np.zeros(3000) + 0.5
-        X = np.zeros((3000, 1), np.float32)
-        goal = checked_target(pandas.DataFrame({"t": [0.25, *amounts[1:]]}), "t")
-        search = Search(X, goal, checked_metric("rmse", "regression", 0), None, 1, 0, ())
-        scored = search.objective(lambda trial: None, X)._division.folds[0].validation
+        search = search_of([0.25, *[0.5] * 2999], "rmse")
+        scored = search.objective(lambda trial: None, search.X)._division.folds[0].validation
         assert 0 not in scored
         assert search.guess() == 0.0
 
