@@ -35,6 +35,16 @@ def _objective(X: Any = X, Y: Any = Y, **kwargs: Any) -> TrainingSizeObjective:
     return TrainingSizeObjective(build, X, Y, **kwargs)
 
 
+def _search(storage: Any) -> DataAllocationSearchCV:
+    space = {"var_smoothing": [1e-9, 1e-3, 0.1, 1.0]}
+    where: dict[str, Any] = {"storage": storage, "study_name": "s"}
+    return DataAllocationSearchCV(GaussianNB(), space, cv=2, random_state=0, **where)
+
+
+def _scores(study: optuna.Study) -> list[dict[int, float]]:
+    return [each.intermediate_values for each in study.trials if each.intermediate_values]
+
+
 def _reversed_targets() -> TrainingSizeObjective:
     return _objective(Y=Y[::-1])
 
@@ -44,17 +54,11 @@ OTHERS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
     "targets": (_objective, _reversed_targets, "data"),
     "features": (_objective, lambda: _objective(X + 1), "data"),
     "fewer rows": (_objective, lambda: _objective(X[:180], Y[:180]), "data"),
-    "names of columns": (
-        lambda: _objective(pd.DataFrame(X).rename(columns=str)),
-        lambda: _objective(pd.DataFrame(X).rename(columns=lambda name: f"x{name}")),
-        "data",
-    ),
+    "names of columns": (lambda: _objective(pd.DataFrame(X).add_prefix("x")),
+                         lambda: _objective(pd.DataFrame(X).add_prefix("y")), "data"),
     "weights": (_objective, lambda: _objective(sample_weight=np.arange(200.0)), "data"),
-    "fixed validation set": (
-        lambda: _objective(**FIXED),
-        lambda: _objective(**{**FIXED, "X_valid": X[100:] + 1}),
-        "data",
-    ),
+    "fixed validation set": (lambda: _objective(**FIXED),
+                             lambda: _objective(**{**FIXED, "X_valid": X[100:] + 1}), "data"),
     "seed": (_objective, lambda: _objective(seed=1), "division into training and validation"),
     "folds": (lambda: _objective(cv=4), lambda: _objective(cv=5), "division into training"),
     "held-out rows": (_objective, lambda: _objective(test_size=0.25), "division into training"),
@@ -70,9 +74,7 @@ OTHERS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
         "fit_params",
     ),
     "an argument of fits": (
-        _objective,
-        lambda: _objective(fit_params={"sample_weight": np.ones(200)}),
-        "fit_params",
+        _objective, lambda: _objective(fit_params={"sample_weight": np.ones(200)}), "fit_params"
     ),
     "training further": (_objective, lambda: _objective(incremental=True), "way of training"),
     "training anew": (
@@ -85,20 +87,18 @@ OTHERS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
         lambda: _objective(sample_weight=np.ones(200), weighted_score=True),
         "scoring",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_a_study_of_something_else_is_refused(case: str) -> None:
     first, other, name = OTHERS[case]
     study = study_of(first(), n_learners=2)
-    scores = [trial.intermediate_values for trial in study.trials]
+    before = _scores(study)
     study.sampler = sampler_of(5)
     with pytest.raises(SetupError, match=f"must go on with the {name}"):
         study.optimize(other(), catch=(Exception,))
-    assert [t.intermediate_values for t in study.trials if t.intermediate_values] == [
-        each for each in scores if each
-    ]
+    assert _scores(study) == before
 
 
 def test_with_another_sampler_other_sizes_are_refused() -> None:
@@ -121,7 +121,7 @@ def test_a_table_that_was_changed_in_place_is_refused(what: str, is_begun: bool)
     study = study_of(objective if is_begun else _objective(), n_learners=2)
     if not is_begun:
         study = created()
-    scores = [trial.intermediate_values for trial in study.trials]
+    before = _scores(study)
     if what == "targets":
         targets[:] = 1 - targets
     table["0"] = 0.0
@@ -129,9 +129,7 @@ def test_a_table_that_was_changed_in_place_is_refused(what: str, is_begun: bool)
     study.sampler = sampler_of(5)
     with pytest.raises(SetupError, match="changed in place"):
         study.optimize(objective, catch=(Exception,))
-    assert [t.intermediate_values for t in study.trials if t.intermediate_values] == [
-        each for each in scores if each
-    ]
+    assert _scores(study) == before
     if is_begun and what != "validation rows":
         with pytest.warns(UserWarning, match="was scored on other rows than those"):
             objective.refit(study)
@@ -149,15 +147,8 @@ def test_a_search_with_other_arguments_of_fits_is_refused() -> None:
     storage = optuna.storages.InMemoryStorage()
 
     def search(n_candidates: int, **arguments: Any) -> None:
-        DataAllocationSearchCV(
-            GaussianNB(),
-            {"var_smoothing": [1e-9, 1e-3, 0.1, 1.0]},
-            n_candidates=n_candidates,
-            cv=2,
-            storage=storage,
-            study_name="s",
-            random_state=0,
-        ).fit(X, Y, **arguments)
+        found = _search(storage)
+        found.set_params(n_candidates=n_candidates).fit(X, Y, **arguments)
 
     search(2, sample_weight=np.ones(200))
     search(3, sample_weight=np.ones(200))
@@ -265,14 +256,7 @@ def test_a_search_and_an_objective_are_not_mixed() -> None:
     storage = optuna.storages.InMemoryStorage()
     study = created(storage=storage, study_name="s", n_learners=2)
     study.optimize(_objective())
-    search = DataAllocationSearchCV(
-        build(optuna.trial.FixedTrial({"var_smoothing": 0.1})),
-        {"var_smoothing": [1e-9, 1e-3, 0.1]},
-        cv=2,
-        storage=storage,
-        study_name="s",
-        random_state=0,
-    )
+    search = _search(storage)
     with pytest.raises(ValueError, match="must go on with the cv and random_state"):
         search.fit(X, Y)
     search.set_params(study_name="another").fit(X, Y)

@@ -368,11 +368,12 @@ def test_what_takes_any_names_is_given_classes_only_if_it_classifies() -> None:
     assert isinstance(objective(FixedTrial({})), float)
 
 
-def test_weights_are_given_once() -> None:
+@pytest.mark.parametrize("incremental", [True, False])
+def test_weights_are_given_once(incremental: bool) -> None:
     def weights(training: Any, validation: Any) -> dict[str, Any]:
         return {"sample_weight": np.zeros(len(training))}
 
     options: dict[str, Any] = {"sample_weight": np.ones(1500), "fit_params": weights}
-    objective = TrainingSizeObjective(linear, X, Y, incremental=True, **options)
+    objective = TrainingSizeObjective(linear, X, Y, incremental=incremental, **options)
     with pytest.raises(SetupError, match="Rows must be weighed once, but got `sample_weight` and"):
         searched(objective)

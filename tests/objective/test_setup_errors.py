@@ -41,42 +41,21 @@ def _suggests_something_else(trial: optuna.Trial, n: int) -> Any:
 
 CASES: dict[str, tuple[Callable[[], TrainingSizeObjective], dict[str, Any], str]] = {
     "direction": (_objective, {"direction": "minimize"}, 'Pass `direction="maximize"` to'),
-    "sizes above the rows": (
-        _objective,
-        {"pruner": DAUBPruner(sizes=(30, 60, 5000))},
-        "Pass `max_resource=objective.n_train`",
-    ),
-    "sizes below the classes": (
-        _objective,
-        {"pruner": DAUBPruner(sizes=(1, 60, 100))},
-        "`min_resource=3` or more",
-    ),
-    "another pruner": (
-        _objective,
-        {"pruner": optuna.pruners.MedianPruner()},
-        "pass `pruner=DAUBPruner",
-    ),
-    "no estimator": (
-        lambda: _objective(_returns_no_estimator),
-        {},
-        "`build` must return an unfitted estimator",
-    ),
-    "other parameters at another size": (
-        lambda: _objective(_suggests_something_else),
-        {},
-        "must suggest the same parameters",
-    ),
-    "no partial_fit": (
-        lambda: _objective(incremental=True),
-        {},
-        "`incremental=True` needs estimators with `partial_fit`, but Witness",
-    ),
-    "fit_params": (
-        lambda: _objective(fit_params=lambda training, validation: 3),
-        {},
-        "`fit_params` must return a mapping",
-    ),
-}
+    "sizes above the rows": (_objective, {"pruner": DAUBPruner(sizes=(30, 60, 5000))},
+                             "Pass `max_resource=objective.n_train`"),
+    "sizes below the classes": (_objective, {"pruner": DAUBPruner(sizes=(1, 60, 100))},
+                                "`min_resource=3` or more"),
+    "another pruner": (_objective, {"pruner": optuna.pruners.MedianPruner()},
+                       "pass `pruner=DAUBPruner"),
+    "no estimator": (lambda: _objective(_returns_no_estimator), {},
+                     "`build` must return an unfitted estimator"),
+    "other parameters at another size": (lambda: _objective(_suggests_something_else), {},
+                                         "must suggest the same parameters"),
+    "no partial_fit": (lambda: _objective(incremental=True), {},
+                       "`incremental=True` needs estimators with `partial_fit`, but Witness"),
+    "fit_params": (lambda: _objective(fit_params=lambda training, validation: None), {},
+                   "`fit_params` must return a mapping from arg.* values, but returned None"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -89,13 +89,6 @@ def test_the_order_is_the_same_in_every_process() -> None:
     assert elsewhere.stdout.strip() == str(nested_order(120, 5, classes.codes).tolist())
 
 
-@given(class_codes(), seeds)
-def test_the_first_rows_are_one_of_each_class(codes: Indices, seed: int) -> None:
-    n_classes = codes.max() + 1
-    first = codes[nested_order(len(codes), seed, codes)[:n_classes]]
-    assert sorted(first) == [*range(n_classes)]
-
-
 @example(np.repeat(np.arange(13), [600, *[3] * 12]), 0)
 @given(class_codes(), seeds)
 def test_every_prefix_keeps_the_shares(codes: Indices, seed: int) -> None:

@@ -254,20 +254,23 @@ def test_a_policy_may_ask_for_a_growing_sample_of_the_validation_rows(fixed: boo
     assert np.bincount(samples[0] % 5).tolist() == [3] * 5
 
 
+ONE_SET = r"one validation set .* got `cv` with 3 folds"
+
+
 @pytest.mark.parametrize(
-    "needs", [{"n_validation": 60, "validation_factor": 3}, {"mean_of_examples": True}]
+    ("cv", "needs", "message"),
+    [
+        (3, {"n_validation": 60, "validation_factor": 3}, ONE_SET),
+        (3, {"mean_of_examples": True}, ONE_SET),
+        (None, {"n_validation": 59}, "`n_validation` of AllocationPruner .* 60, but got 59"),
+    ],
 )
-def test_several_validation_sets_are_refused_where_one_is_needed(needs: dict[str, Any]) -> None:
-    objective = TrainingSizeObjective(witness, *numbered(200), cv=3)
-    with pytest.raises(ValueError, match=r"one validation set .* got `cv` with 3 folds"):
+def test_a_validation_set_that_a_policy_cannot_use_is_refused(
+    cv: int | None, needs: dict[str, Any], message: str
+) -> None:
+    objective = TrainingSizeObjective(witness, *numbered(200), cv=cv)
+    with pytest.raises(ValueError, match=message):
         study_of(objective, pruner=needy(**needs))
-    assert not Witness.fits
-
-
-def test_the_validation_set_is_as_large_as_the_policy_was_told() -> None:
-    objective = TrainingSizeObjective(witness, *numbered(200))
-    with pytest.raises(ValueError, match=r"`n_validation` of AllocationPruner .* 60, but got 59"):
-        study_of(objective, pruner=needy(n_validation=59, validation_factor=3))
     assert not Witness.fits
 
 
