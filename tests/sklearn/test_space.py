@@ -150,23 +150,11 @@ class OnlyDrawn:
         ({"a": 3}, TypeError, "a distribution or a list of values, but 'a' has 3"),
         ({"a": "rbf"}, TypeError, "a distribution or a list of values, but 'a' has 'rbf'"),
         ({"a": {"rbf", "poly"}}, TypeError, "a list of values, but 'a' has {"),
-        (
-            {"a": {0: 1, 1: 2}},
-            TypeError,
-            "list of values, but 'a' has {0: 1, 1: 2}. Pass",
-        ),
-        (
-            {"a": iter([1, 2])},
-            TypeError,
-            "a list of values, but 'a' has <list_i",
-        ),
+        ({"a": {0: 1, 1: 2}}, TypeError, "list of values, but 'a' has {0: 1, 1: 2}. Pass"),
+        ({"a": iter([1, 2])}, TypeError, "a list of values, but 'a' has <list_i"),
         ({"a": b"rbf"}, TypeError, "a list of values, but 'a' has b'rbf'"),
         ({"a": OnlyDrawn()}, TypeError, "must have `ppf`"),
-        (
-            {"a": scipy.stats.uniform([0, 1], [1, 1])},
-            ValueError,
-            "one at a time, but 'a' has",
-        ),
+        ({"a": scipy.stats.uniform([0, 1], [1, 1])}, ValueError, "one at a time, but 'a' has"),
     ],
 )
 def test_what_is_no_space_is_refused(given: Any, error: type[Exception], message: str) -> None:

@@ -31,8 +31,9 @@ def seen(size: int, score: float, training_score: float = 1.0) -> Observation:
     return Observation(size, score, training_score, n_validation=1000, seconds=size / 100)
 
 
-def observed(*scores: float) -> tuple[Observation, ...]:
-    return tuple(seen(size, score) for size, score in zip(SIZES, scores, strict=False))
+def observed(*scores: float | None) -> tuple[Observation, ...]:
+    pairs = zip(SIZES, scores, strict=False)
+    return tuple(seen(size, score) for size, score in pairs if score is not None)
 
 
 def test_a_finished_study() -> None:
@@ -46,37 +47,16 @@ def test_a_finished_study() -> None:
         "best: trained on all 800 examples with score 0.875; the",
         "largest other bound is 0.750 of learner 0",
     )
-    assert record == LearningCurvesRecord(
-        (
-            CurveLine(
-                ash,
-                "2 ash",
-                ("name = ash", *ash_says),
-                observed(0.25, 0.5, 0.75, 0.875),
-                (),
-                PALETTE[2],
-            ),
-            CurveLine(
-                oak,
-                "0 oak",
-                ("name = oak", "trained on all 800 examples"),
-                observed(0.5, 0.625, 0.6875, 0.75),
-                (),
-                PALETTE[0],
-            ),
-            CurveLine(
-                elm,
-                "1 elm",
-                ("name = elm", "suspended at 400: bound 0.500 < 0.875 of learner 2"),
-                observed(0.5, 0.5, 0.5),
-                band,
-                None,
-            ),
-        ),
-        3,
-        SIZES,
-        Axis("score", is_minimized=False, limits=limits),
+    oak_says = "trained on all 800 examples"
+    elm_says = "suspended at 400: bound 0.500 < 0.875 of learner 2"
+    seen_of = {name: observed(*scores) for name, scores in RIVALS.items()}
+    lines = (
+        CurveLine(ash, "2 ash", ("name = ash", *ash_says), seen_of["ash"], (), PALETTE[2]),
+        CurveLine(oak, "0 oak", ("name = oak", oak_says), seen_of["oak"], (), PALETTE[0]),
+        CurveLine(elm, "1 elm", ("name = elm", elm_says), seen_of["elm"][:3], band, None),
     )
+    axis = Axis("score", is_minimized=False, limits=limits)
+    assert record == LearningCurvesRecord(lines, 3, SIZES, axis)
 
 
 def test_the_axis_starts_at_the_smallest_size_shown() -> None:
@@ -100,9 +80,8 @@ def test_the_band_of_a_learner_ends_at_its_bound() -> None:
 
 
 def test_minimized_scores_and_bands_are_those_of_the_user() -> None:
-    study = studies.new_study({"oak": [0.5, 0.375, 0.3125], "elm": [1.0, 1.0, 1.0]},
-                              direction="minimize")  # fmt: skip
     known = {"oak": [0.5, 0.375, 0.3125], "elm": [1.0, 1.0, 1.0]}
+    study = studies.new_study(known, direction="minimize")
     studies.run(study, studies.Table(known, training_score=0.0), n_trials=2)
     oak, elm = learning_curves_record(study, None, 12).lines
     bound = 0.3125 - 400 * 0.65 / 1120
@@ -242,12 +221,8 @@ def test_a_single_score_is_no_curve(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_curve_is_what_the_results_say() -> None:
     study = studies.finished()
     (line,) = learning_curves_record(study, [1], 12).lines
+    said = "suspended at 400: bound 0.500 < 0.875 of learner 2"
+    seen_of_elm = observed(0.5, 0.5, 0.5)
     assert line.curve == LearnerCurve(
-        1,
-        {"name": "elm"},
-        observed(0.5, 0.5, 0.5),
-        "suspended",
-        0.5,
-        None,
-        "suspended at 400: bound 0.500 < 0.875 of learner 2",
+        1, {"name": "elm"}, seen_of_elm, "suspended", 0.5, None, said
     )
