@@ -130,9 +130,7 @@ def test_the_round_ends_at_the_first_draw_at_which_the_rule_holds(
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.2, 0.5, 0.99])
 @pytest.mark.parametrize("delta", [1e-6, 0.1, 0.9])
-def test_needed_balances_are_the_smallest_with_which_the_rule_holds(
-    epsilon: float, delta: float
-) -> None:
+def test_needed_balances_are_the_smallest_that_suffice(epsilon: float, delta: float) -> None:
     for kind in (*EXPONENTS.values(), None):
         rule: StoppingRule = (
             SizeRule(advantage_size, epsilon, delta, kind)
@@ -171,9 +169,7 @@ def holds_by_definition(name: str, epsilon: float, delta: float) -> Any:
     seed=st.integers(0, 10**6),
     weighted=st.booleans(),
 )
-def test_boosting_in_blocks_decides_like_draws_one_by_one(
-    rule: Any, seed: int, weighted: bool
-) -> None:
+def test_boosting_decides_like_draws_one_by_one(rule: Any, seed: int, weighted: bool) -> None:
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (200, 3)).astype(float)
     y = np.where((np.sum(X > 0, axis=1) >= 2) ^ (rng.random(200) < 0.05), 1, -1)
@@ -395,9 +391,7 @@ def test_several_classes_are_boosted_against_the_rest() -> None:
     assert model.score(X, y) > 0.6
 
 
-def test_no_hypothesis_better_than_guessing_ends_with_a_warning(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_better_hypothesis_ends_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = noisy(300, 3, seed=4)
     propose = SampleSource.propose
 

@@ -99,9 +99,7 @@ def alone(positive: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("size", [1e-18, 1e-9, 1.0, 30.0, 1e3])
-def test_the_class_predicted_is_the_most_probable_one(
-    model: Any, n_classes: int, size: float
-) -> None:
+def test_the_class_predicted_is_the_most_probable(model: Any, n_classes: int, size: float) -> None:
     X, y = noisy(400, 4, seed=7, n_classes=n_classes)
     model.fit(X, y)
     model.ensemble_ = replace(model.ensemble_, weights=size * model.ensemble_.weights)

@@ -322,9 +322,7 @@ def test_bad_parameters_are_refused(params: dict[str, Any], message: str) -> Non
         (DecisionTreeRegressor(), "must be a classifier, but got DecisionTreeRegressor"),
     ],
 )
-def test_an_estimator_that_cannot_be_boosted_is_refused(
-    kind: Any, estimator: Any, message: str
-) -> None:
+def test_what_cannot_be_boosted_is_refused(kind: Any, estimator: Any, message: str) -> None:
     X, y = noisy(50, 3, seed=0)
     with pytest.raises(ValueError, match=message):
         kind(estimator=estimator).fit(X, y)

@@ -76,9 +76,7 @@ def test_estimate_equals_predictions_one_by_one(
 
 @settings(max_examples=50)
 @given(right=st.integers(0, 300), wrong=st.integers(0, 300), seed=st.integers(0, 1000))
-def test_no_run_of_outcomes_stops_before_the_next_possible_stop(
-    right: int, wrong: int, seed: int
-) -> None:
+def test_nothing_stops_before_the_next_possible_stop(right: int, wrong: int, seed: int) -> None:
     rule = SizeRule(absolute_error_size, 0.05, 0.1)
     seen = right + wrong
     first = next_possible_stop(rule, seen, right, 5000)

@@ -83,18 +83,14 @@ def test_advantage_has_the_published_sizes(
 
 
 @given(mean=means, epsilon=st.floats(0.001, 0.3), delta=risks)
-def test_absolute_error_by_massart_has_a_closed_form(
-    mean: float, epsilon: float, delta: float
-) -> None:
+def test_absolute_error_has_a_closed_form(mean: float, epsilon: float, delta: float) -> None:
     inside = 0.25 - (abs(mean - 0.5) - 2.0 / 3.0 * epsilon) ** 2  # formulas.md 3.2, rule (1)
     expected = 2.0 * math.log(2.0 / delta) / epsilon**2 * inside
     assert absolute_error_size(mean, epsilon, delta) == pytest.approx(expected, rel=1e-9)
 
 
 @given(mean=st.floats(0.001, 1.0), epsilon=st.floats(0.001, 0.99), delta=risks)
-def test_relative_error_by_massart_has_a_closed_form(
-    mean: float, epsilon: float, delta: float
-) -> None:
+def test_relative_error_has_a_closed_form(mean: float, epsilon: float, delta: float) -> None:
     bracket = 3.0 * (1.0 + epsilon) - (3.0 + epsilon) * mean  # formulas.md 3.3, rule (2)
     scale = 2.0 * (3.0 + epsilon) * math.log(2.0 / delta) / (9.0 * epsilon**2 * mean)
     assert relative_error_size(mean, epsilon, delta) == pytest.approx(scale * bracket, rel=1e-8)
@@ -132,9 +128,7 @@ def test_massart_needs_no_fewer_than_chernoff_and_no_more_than_hoeffding(
 
 
 @given(mean=st.floats(0.51, 1.0), epsilon=st.floats(0.01, 0.5), delta=risks)
-def test_one_sided_risk_is_half_of_the_two_sided(
-    mean: float, epsilon: float, delta: float
-) -> None:
+def test_one_sided_risk_is_half_of_two_sided(mean: float, epsilon: float, delta: float) -> None:
     one_sided = advantage_size(mean, epsilon, delta / 2, two_sided=False)
     assert one_sided == pytest.approx(float(advantage_size(mean, epsilon, delta)))
 

@@ -33,9 +33,7 @@ def signed_weights(n_samples: int, seed: int) -> NDArray[np.float64]:
 
 
 @given(X=tables, seed=st.integers(0, 100))
-def test_best_edges_equal_those_of_all_stumps_tried_one_by_one(
-    X: NDArray[np.float64], seed: int
-) -> None:
+def test_best_edges_are_those_of_all_stumps_one_by_one(X: NDArray[np.float64], seed: int) -> None:
     signed = signed_weights(len(X), seed)
     tried = np.zeros(X.shape[1])
     for h in thresholds(X.tolist()):
@@ -98,7 +96,7 @@ def test_sparse_columns_are_searched_like_dense_ones(container: type) -> None:
     values=hnp.arrays(np.float64, st.integers(2, 20), elements=st.floats(-1e308, 1e308)),
     dtype=st.sampled_from([np.float32, np.float64]),
 )
-def test_thresholds_separate_neighbouring_floats(
+def test_thresholds_part_near_floats(
     values: NDArray[np.float64], dtype: type[np.floating]
 ) -> None:
     if dtype is np.float32:

@@ -37,7 +37,7 @@ edges = st.lists(st.floats(0.0, 0.999), min_size=1, max_size=8).map(np.array)
 
 
 @given(edges=edges, cost=st.floats(0.0, 10.0), spent=st.floats(0.0, 10.0))
-def test_equal_costs_leave_the_order_of_the_edges(
+def test_equal_costs_leave_the_edges_in_order(
     edges: np.ndarray, cost: float, spent: float
 ) -> None:
     costs = np.full(edges.shape, cost)
@@ -48,9 +48,7 @@ def test_equal_costs_leave_the_order_of_the_edges(
 
 
 @given(edges=edges, seed=st.integers(0, 100))
-def test_smoothed_is_greedy_before_money_is_spent_and_plain_after_much(
-    edges: np.ndarray, seed: int
-) -> None:
+def test_smoothed_is_greedy_at_first_and_plain_after_much(edges: np.ndarray, seed: int) -> None:
     costs = np.random.default_rng(seed).uniform(0.1, 2.0, edges.shape)
     np.testing.assert_array_equal(smoothed(edges, costs, 0.0), greedy(edges, costs, 5.0))
     much = 1e9

@@ -57,9 +57,7 @@ def refusal(**odd: Any) -> str:
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.sampled_from(NAMES), st.sampled_from(ODD), min_size=1, max_size=3))
-def test_odd_arguments_are_accepted_or_refused_by_a_sentence_that_names_one(
-    odd: dict[str, Any],
-) -> None:
+def test_odd_arguments_are_accepted_or_refused_by_name(odd: dict[str, Any]) -> None:
     sentence = refusal(**odd)
     assert not sentence or any(f"`{name}" in sentence for name in NAMES), sentence
 

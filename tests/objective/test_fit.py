@@ -151,7 +151,7 @@ def test_what_is_no_estimator_is_refused(built: Any) -> None:
 
 @pytest.mark.parametrize("cv", [None, 3])
 @pytest.mark.parametrize("shuffle", [True, False])
-def test_what_has_a_value_for_each_row_is_cut_to_the_rows_trained_on(
+def test_what_has_a_value_for_each_row_is_cut_to_those_in_use(
     cv: int | None, shuffle: bool
 ) -> None:
     pandas = pytest.importorskip("pandas")
@@ -384,9 +384,7 @@ def test_one_kind_of_several_stops_early(kind: str) -> None:
 
 
 @pytest.mark.parametrize("cv", [None, 2])
-def test_a_booster_that_insists_on_rows_to_stop_is_refitted_with_those_it_is_trained_on(
-    cv: int | None,
-) -> None:
+def test_a_booster_that_must_have_rows_to_stop_is_refitted_with_its_own(cv: int | None) -> None:
     def stops(training: Rows, validation: Rows | None) -> dict[str, Any]:
         rows = training if validation is None else validation
         return {"eval_set": [(rows.X, rows.y)], "verbose": False}

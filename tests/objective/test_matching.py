@@ -233,9 +233,7 @@ def test_frames_can_be_fitted_again_on_all_rows(kind: Any, is_fixed: bool) -> No
     ],
     ids=["array, list", "list, array", "sparse", "sparse, array", "array, sparse", "precision"],
 )
-def test_tables_without_names_can_be_fitted_again_on_all_rows(
-    training: Any, validation: Any
-) -> None:
+def test_tables_without_names_can_be_refitted_on_all_rows(training: Any, validation: Any) -> None:
     asked = objective(training, validation, tree)
     model = asked.refit(study_of(asked), include_validation=True)
     assert model.tree_.n_node_samples[0] == 2 * N

@@ -82,9 +82,7 @@ def test_a_sampler_forgotten_in_a_begun_study_is_said(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize("kwargs", [{}, {"cv": 3}, {"X_valid": X, "y_valid": Y}])
-def test_rows_that_are_left_out_are_said_once(
-    kwargs: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_rows_left_out_are_said_once(kwargs: Any, caplog: pytest.LogCaptureFixture) -> None:
     objective = TrainingSizeObjective(build, X, Y, **kwargs)
     study_of(objective, n_learners=3)
     (said,) = _told(caplog, "left out")
@@ -120,7 +118,7 @@ SHARE, LOSS = (0.0, 1.0), (-math.inf, 0.0)
         (make_scorer(lambda y, predicted: 3.0), None),
     ],
 )
-def test_the_limits_of_scores_are_a_fact_of_the_study(
+def test_a_study_stores_the_limits_of_scores(
     scoring: Any, limits: tuple[float, float] | None
 ) -> None:
     study = study_of(TrainingSizeObjective(build, X, Y, scoring=scoring))

@@ -54,9 +54,7 @@ def folds_of(layout: Layout, cv: Any) -> tuple[Fold, ...]:
 
 
 @given(class_codes(), seeds)
-def test_an_order_is_a_permutation_that_depends_on_the_seed_alone(
-    codes: Indices, seed: int
-) -> None:
+def test_an_order_is_a_permutation_that_the_seed_decides(codes: Indices, seed: int) -> None:
     order = nested_order(len(codes), seed, codes)
     assert np.array_equal(np.sort(order), np.arange(len(codes)))
     assert np.array_equal(order, nested_order(len(codes), seed, codes))
@@ -121,7 +119,7 @@ def test_subsets_are_nested(n_rows: int, seed: int, shuffle: bool) -> None:
 
 
 @given(class_codes(), seeds, st.booleans())
-def test_complete_from_is_the_first_size_with_every_class(
+def test_complete_from_is_the_first_with_every_class(
     codes: Indices, seed: int, shuffle: bool
 ) -> None:
     fold = undivided(Layout(len(codes), seed, classes_of(codes), shuffle=shuffle))
@@ -157,9 +155,7 @@ def test_a_class_that_a_fold_never_trains_on_is_named() -> None:
         ([[0, 1], [1, 1], [1, 0]], None),
     ],
 )
-def test_targets_with_one_whole_label_for_each_row_have_classes(
-    y: list[Any], codes: list[int] | None
-) -> None:
+def test_one_whole_label_for_each_row_makes_classes(y: list[Any], codes: list[int] | None) -> None:
     classes = class_labels(np.array(y))
     assert (classes and classes.codes.tolist()) == codes
 

@@ -133,9 +133,7 @@ def test_a_regression_target_may_hold_a_value_once() -> None:
 
 @pytest.mark.parametrize("scoring", [score, None])
 @pytest.mark.parametrize("kind", AMOUNTS)
-def test_whole_numbers_of_many_values_need_to_be_told_to_be_classes(
-    kind: str, scoring: Any
-) -> None:
+def test_many_whole_numbers_must_be_told_to_be_classes(kind: str, scoring: Any) -> None:
     y = AMOUNTS[kind]
     codes = np.asarray(y).astype(int)
     study_of(TrainingSizeObjective(amount, ROWS, y, scoring=scoring))
@@ -186,9 +184,7 @@ def test_several_labels_of_each_row_have_no_classes(stratify: Any, scoring: Any)
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "neg_log_loss"])
-def test_amounts_are_refused_before_anything_is_trained_where_classes_are_scored(
-    scoring: str,
-) -> None:
+def test_amounts_are_refused_by_the_constructor_where_classes_are_scored(scoring: str) -> None:
     y = np.append(np.arange(199.0), 0.25)
     with pytest.raises(ValueError, match=rf'{scoring}.* such as 0\.25\..*scoring="r2"'):
         TrainingSizeObjective(amount, ROWS, y, scoring=scoring)

@@ -293,9 +293,7 @@ def test_the_own_score_of_a_regressor_is_no_accuracy_whatever_its_targets_are() 
 
 
 @pytest.mark.parametrize(("mean_of_examples", "scored"), [(True, 6000), (False, 5000)])
-def test_a_policy_with_intervals_has_all_rows_trained_on_scored(
-    mean_of_examples: bool, scored: int
-) -> None:
+def test_a_policy_with_intervals_has_all_rows_scored(mean_of_examples: bool, scored: int) -> None:
     objective = TrainingSizeObjective(witness, *numbered(10_000))
     study_of(objective, pruner=needy((1500, 3000, 6000), mean_of_examples=mean_of_examples))
     assert len(Witness.predictions[-1]) == scored
@@ -436,9 +434,7 @@ def paused_study(objective: Any, n_trials: int | None, sizes: Sequence[int]) -> 
 
 
 @pytest.mark.parametrize(("include_validation", "n_fitted"), [(False, 140), (True, 200)])
-def test_refit_of_an_unfinished_study_fits_the_leader(
-    include_validation: bool, n_fitted: int
-) -> None:
+def test_refit_before_the_end_fits_the_leader(include_validation: bool, n_fitted: int) -> None:
     sizes: list[int] = []
 
     def build_by_size(trial: optuna.Trial, n: int) -> Any:

@@ -67,9 +67,7 @@ TIMES: dict[str, Callable[[Any], Any]] = {
 
 
 class TestAModel:
-    def test_threads_of_forests_do_not_bring_back_warnings(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_threads_bring_back_no_warnings(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fitted = ExtraTreesClassifier.fit
 
         def noisy(model: Any, *rows: Any) -> Any:
@@ -160,7 +158,7 @@ class TestAModel:
             assert phrase in said
         assert re.search(rf"fitted on \d+ of {N} rows", said)
 
-    def test_rows_below_two_thousand_are_cross_validated(
+    def test_less_than_two_thousand_rows_make_folds(
         self, answered: tuple[TabularModel, str]
     ) -> None:
         assert (answered[0].found.folds, answered[0].found.n_validation) == (5, N)
@@ -473,18 +471,14 @@ class TestTheCommands:
         with pytest.raises(ValueError, match=r"five|broadcast"):
             run(*words, "--traceback")
 
-    def test_an_error_of_another_package_passes_through(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_foreign_errors_pass_through(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(commands, "fit", lambda *_, **__: statistics.NormalDist(0, -1))
         with pytest.raises(ValueError, match="sigma must be non-negative"):
             run("fit", "t.csv")
         with pytest.raises(SystemExit, match="2"):
             run("fit", "t.csv", "--traceback", "5")
 
-    def test_an_interrupted_command_ends_in_a_sentence(
-        self, run: Run, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_interruption_is_said(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         def interrupted(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 

@@ -293,9 +293,7 @@ CELLS: dict[str, tuple[str, Learnt | None, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", CELLS)
-def test_cells_are_those_that_were_written_as_the_model_knows_them(
-    kind: str, tmp_path: Path
-) -> None:
+def test_cells_are_those_that_were_written(kind: str, tmp_path: Path) -> None:
     text, learnt, columns = CELLS[kind]
     assert read(text, tmp_path, learnt) == columns
 

@@ -191,9 +191,7 @@ class TestAGuess:
         assert search.guess() == 0.0
 
 
-def test_two_searches_at_a_time_leave_the_process_as_it_was(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_two_searches_at_a_time_restore_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     before = optuna.logging.get_verbosity(), warnings.showwarning, [*warnings.filters]
     fitted, first_is_in, first_is_out = ExtraTreesClassifier.fit, Event(), Event()
     second_is_in = Event()
@@ -251,9 +249,7 @@ def test_a_long_preparation_is_said_before(monkeypatch: pytest.MonkeyPatch) -> N
     assert "Reading and preparing the table took all" in said
 
 
-def test_a_metric_that_cannot_tell_says_so(
-    answered: tuple[TabularModel, str],
-) -> None:
+def test_a_metric_that_cannot_tell_says_so(answered: tuple[TabularModel, str]) -> None:
     model = replace(answered[0], found=replace(answered[0].found, guess=1.0))
     assert 'a rare class. Try metric="auc"' in str(model)
     model = replace(model, metric=checked_metric("auc", "classification", 2))

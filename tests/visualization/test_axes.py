@@ -29,9 +29,7 @@ from tests.visualization import studies
 
 
 @pytest.mark.parametrize("state", [studies.empty, studies.begun, studies.only_failures])
-def test_where_there_is_nothing_to_draw_the_log_says_so(
-    state: object, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_log_names_empty_pictures(state: object, caplog: pytest.LogCaptureFixture) -> None:
     assert callable(state)
     study = state()
     with caplog.at_level(logging.WARNING, "optuna_daub.visualization"):
@@ -112,9 +110,7 @@ def test_names_are_on_one_line() -> None:
 
 @pytest.mark.parametrize("lowest", [-1e6, -1e300])
 @pytest.mark.parametrize("is_trained", [False, True])
-def test_a_learner_that_diverged_does_not_flatten_the_others(
-    lowest: float, is_trained: bool
-) -> None:
+def test_a_learner_that_diverged_flattens_no_other(lowest: float, is_trained: bool) -> None:
     """Neither by its scores nor by its training scores."""
     known = {**studies.RIVALS, "fir": (0.5, 0.6, 0.7, 0.7), "yew": (lowest,) * 4}
     if is_trained:

@@ -49,9 +49,7 @@ def test_the_finding_is_of_the_smallest_size() -> None:
     )
 
 
-def test_of_two_learners_the_picture_says_why_it_is_empty(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_of_two_learners_it_says_why_it_is_empty(caplog: pytest.LogCaptureFixture) -> None:
     """The dashboard draws it from the first score on, so the log says nothing."""
     picture = sample_agreement_picture(studies.one_learner())
     assert picture.marks == picture.legend == ()
