@@ -83,8 +83,6 @@ QUALITY = {"quality": uniform()}
 class Recorder(ClassifierMixin, BaseEstimator):
     """Notes what it is trained on; predicts the first class seen, as good as `quality` is."""
 
-    fits: list[tuple[Any, Any, dict[str, Any]]]
-
     def __init__(self, quality: float = 0.5, error: str = "", log: Any = None) -> None:
         self.quality = quality
         self.error = error
@@ -92,7 +90,7 @@ class Recorder(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **arguments: Any) -> Recorder:
         if self.log is not None:
-            self.log(X, y, {"sample_weight": sample_weight, **arguments})
+            self.log.append((X, y, {"sample_weight": sample_weight, **arguments}))
         if self.error == "fit" or (self.error == "large" and len(X) > 100):
             raise RuntimeError("it was told to fail")
         self.classes_ = np.unique(y)
@@ -104,14 +102,8 @@ class Recorder(ClassifierMixin, BaseEstimator):
         return np.full(len(X), self.classes_[0])
 
 
-class Log:
+class Log(list[tuple[Any, Any, dict[str, Any]]]):
     """A list that clones share, as scikit-learn copies what is no estimator."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, Any, dict[str, Any]]] = []
-
-    def __call__(self, X: Any, y: Any, arguments: dict[str, Any]) -> None:
-        self.calls.append((X, y, arguments))
 
     def __deepcopy__(self, memo: Any) -> Log:
         return self
@@ -207,7 +199,7 @@ def test_there_is_a_row_for_each_candidate(trees: DataAllocationSearchCV) -> Non
 def test_candidates_are_trained_on_as_many_rows_as_it_says() -> None:
     log = Log()
     search = recorded(log=log, refit=False, cv=2).fit(X, Y)
-    n_rows = [len(X) for X, _, _ in log.calls]
+    n_rows = [len(X) for X, _, _ in log]
     assert set(n_rows) <= set(search.n_resources_)
     assert max(n_rows) == search.max_resources_ == 150
     # Each probe is one training for each of two folds.
@@ -517,9 +509,7 @@ def test_a_class_that_is_not_scored_is_refused_in_the_users_words(scoring: Any) 
 @pytest.mark.parametrize(
     ("error", "error_score", "refit"), [("fit", 0.0, True), ("large", np.nan, False)]
 )
-def test_where_all_fail_on_all_rows_it_says_so(
-    error: str, error_score: float, refit: bool
-) -> None:
+def test_if_all_fail_on_all_rows_it_says_so(error: str, error_score: float, refit: bool) -> None:
     """Also if each has a score on fewer rows, and if a number counts for what fails."""
     search = recorded(error=error, error_score=error_score, refit=refit, n_candidates=2)
     with pytest.raises(ValueError, match=r"(?s)All the 2 candidates failed.*`min_resources`"):
@@ -548,7 +538,7 @@ def test_a_failure_is_said_to_be_at_the_size_that_was_fitted() -> None:
     search = recorded(error="large", log=log, error_score=np.nan, n_candidates=1)
     with pytest.raises(ValueError, match="All the 1 candidates failed") as raised:
         search.fit(X, Y)
-    (failed_at,) = {len(X) for X, *_ in log.calls if len(X) > 100}
+    (failed_at,) = {len(X) for X, *_ in log if len(X) > 100}
     assert f"failed 2 times at {failed_at} examples" in str(raised.value)
 
 
@@ -908,10 +898,10 @@ def test_arguments_of_fit_are_cut_to_the_rows() -> None:
     log = Log()
     rows = np.arange(len(X), dtype=float)
     recorded(log=log).fit(rows[:, None], Y, sample_weight=rows, flag="as it is")
-    for table, _, arguments in log.calls:
+    for table, _, arguments in log:
         np.testing.assert_array_equal(table[:, 0], arguments["sample_weight"])
         assert arguments["flag"] == "as it is"
-    assert len(log.calls[-1][0]) == len(X)
+    assert len(log[-1][0]) == len(X)
 
 
 def test_rows_that_weigh_nothing_count_for_nothing() -> None:
@@ -929,7 +919,7 @@ def test_groups_stay_together(cv: Any) -> None:
     log = Log()
     search = recorded(log=log, cv=cv, refit=False).fit(groups[:, None], Y, groups=groups)
     assert search.n_splits_ == cv.get_n_splits(groups=groups)
-    assert all(len({*table[:, 0]}) < 5 for table, _, _ in log.calls)
+    assert all(len({*table[:, 0]}) < 5 for table, _, _ in log)
     with pytest.raises(ValueError, match="The 'groups' parameter should not be None"):
         search.fit(groups[:, None], Y)
 
@@ -954,9 +944,9 @@ def test_metadata_is_routed(n_jobs: int | None) -> None:
         assert search.score(X, Y, outer=weight) == expected
         with pytest.raises(TypeError, match="unexpected argument"):
             search.fit(X, Y, other=weight)
-    assert all(len(arguments["sample_weight"]) == len(table) for table, _, arguments in log.calls)
+    assert all(len(arguments["sample_weight"]) == len(table) for table, _, arguments in log)
     assert all(some is not None for some in seen)
-    assert len(log.calls[0][0]) < search.max_resources_
+    assert len(log[0][0]) < search.max_resources_
 
 
 # --- Estimators and tables ---
