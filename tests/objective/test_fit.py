@@ -327,18 +327,18 @@ def lightgbm_stops(training: Rows, validation: Rows | None) -> dict[str, Any]:
     return {"eval_set": [(validation.X, validation.y)], "callbacks": callbacks}  # before 4.7
 
 
+def xgboost_stops(training: Rows, validation: Rows | None, estimator: Any) -> dict[str, Any]:
+    if not isinstance(estimator, xgboost.XGBClassifier):
+        return {}
+    assert validation is not None
+    return {"eval_set": [(validation.X, validation.y)], "verbose": False}
+
+
 @pytest.mark.parametrize(
     ("build", "fit_params", "trees"),
     [
         (lightgbm_classifier, lightgbm_stops, lambda model: model.best_iteration_),
-        (
-            xgboost_classifier,
-            lambda training, validation: {
-                "eval_set": [(validation.X, validation.y)],
-                "verbose": False,
-            },
-            lambda model: model.best_iteration + 1,
-        ),
+        (xgboost_classifier, xgboost_stops, lambda model: model.best_iteration + 1),
     ],
 )
 def test_boosters_stop_early(build: Any, fit_params: Any, trees: Any) -> None:
@@ -348,9 +348,8 @@ def test_boosters_stop_early(build: Any, fit_params: Any, trees: Any) -> None:
         stopped.append(trees(estimator))
         return float(estimator.score(X, y))
 
-    objective = TrainingSizeObjective(
-        build, LARGE_X, LARGE_Y, scoring=scoring, fit_params=fit_params
-    )
+    options = {"scoring": scoring, "fit_params": fit_params}
+    objective = TrainingSizeObjective(build, LARGE_X, LARGE_Y, **options)
     study = study_of(objective, (200, 500, objective.n_train))
     assert len(stopped) == 6  # validation and training score of each size
     assert all(0 < number < N_TREES for number in stopped)
@@ -358,13 +357,6 @@ def test_boosters_stop_early(build: Any, fit_params: Any, trees: Any) -> None:
     assert trees(winner) == stopped[-1]
     held_out = objective._division.validation[0]
     assert study.best_value == winner.score(held_out.X, held_out.y)
-
-
-def xgboost_stops(training: Rows, validation: Rows | None, estimator: Any) -> dict[str, Any]:
-    if not isinstance(estimator, xgboost.XGBClassifier):
-        return {}
-    assert validation is not None
-    return {"eval_set": [(validation.X, validation.y)], "verbose": False}
 
 
 @pytest.mark.parametrize("kind", ["tree", "boosting"])
@@ -389,9 +381,8 @@ def test_a_booster_that_must_have_rows_to_stop_is_refitted_with_its_own(cv: int 
         rows = training if validation is None else validation
         return {"eval_set": [(rows.X, rows.y)], "verbose": False}
 
-    objective = TrainingSizeObjective(
-        xgboost_classifier, LARGE_X, LARGE_Y, cv=cv, fit_params=stops
-    )
+    options: dict[str, Any] = {"cv": cv, "fit_params": stops}
+    objective = TrainingSizeObjective(xgboost_classifier, LARGE_X, LARGE_Y, **options)
     study = study_of(objective, (200, 500, 700))
     winner = objective.refit(study, include_validation=True)
     assert winner.best_iteration == N_TREES - 1

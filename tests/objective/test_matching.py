@@ -55,16 +55,13 @@ def objective(X: Any, X_valid: Any, build: Any = encoded_tree) -> TrainingSizeOb
     )
 
 
-def score(X: Any, X_valid: Any, build: Any = encoded_tree) -> float:
-    return study_of(objective(X, X_valid, build)).best_value
-
-
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
 def test_reordered_columns_give_the_same_score(frame: Any) -> None:
-    training = frame(TRAINING[["a", "b"]])
-    orders = (["a", "b"], ["b", "a"])
-    scores = [score(training, frame(VALIDATION[order]), tree) for order in orders]
-    assert scores[0] == scores[1]
+    one, other = (
+        study_of(objective(frame(TRAINING[["a", "b"]]), frame(VALIDATION[order]), tree))
+        for order in (["a", "b"], ["b", "a"])
+    )
+    assert one.best_value == other.best_value
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
@@ -290,7 +287,6 @@ def test_tables_of_other_libraries_are_searched_but_not_matched() -> None:
     study = study_of(objective, pruner=DAUBPruner(max_resource=objective.n_train))
     assert study.best_value > 0.8
     assert objective.refit(study).n_features_in_ == 2
+    fixed = {"X_valid": table, "y_valid": labels}
     with pytest.raises(ValueError, match="data frame of pyarrow, whose columns cannot be matched"):
-        TrainingSizeObjective(
-            lambda trial: LogisticRegression(), table, labels, X_valid=table, y_valid=labels
-        )
+        TrainingSizeObjective(lambda trial: LogisticRegression(), table, labels, **fixed)

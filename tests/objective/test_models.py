@@ -61,6 +61,11 @@ def naive(trial: optuna.Trial) -> Counting:
     return Counting(trial.suggest_float("var_smoothing", 1e-9, 1, log=True))
 
 
+def accuracy(estimator: Any, X: Any, y: Any) -> float:
+    """Score by a function that does not say that it is one of classes."""
+    return float(np.mean(estimator.predict(X) == y))
+
+
 def linear(trial: optuna.Trial) -> SGDClassifier:
     alpha = trial.suggest_float("alpha", 1e-5, 1, log=True)
     return SGDClassifier(alpha=alpha, random_state=0)
@@ -88,14 +93,9 @@ def _no_calls() -> None:
     Counting.calls.clear()
 
 
-def own_score(estimator: Any, X: Any, y: Any) -> float:
-    """Accuracy, by a scorer that does not say that it is one of classes."""
-    return float(np.mean(estimator.predict(X) == y))
-
-
 @pytest.mark.parametrize(
     "options",
-    [{}, {"cv": 2}, {"shuffle": False}, {"stratify": False, "scoring": own_score}],
+    [{}, {"cv": 2}, {"shuffle": False}, {"stratify": False, "scoring": accuracy}],
     ids=["held out", "folds", "time", "scorer of one's own"],
 )
 def test_partial_fit_sees_each_row_once_and_scores_as_in_one_go(options: dict[str, Any]) -> None:
@@ -200,10 +200,7 @@ def test_studies_of_one_name_have_their_own_winners(kind: str, tmp_path: Path) -
 
 
 def test_studies_of_both_directions_have_their_own_winners() -> None:
-    def loss(estimator: Any, X: Any, y: Any) -> float:
-        return float(np.mean(estimator.predict(X) != y))
-
-    objective = further(scoring=loss)
+    objective = further(scoring=lambda *scored: 1.0 - accuracy(*scored))
     storage = optuna.storages.InMemoryStorage()
     for direction, smoothing in (("maximize", BAD), ("minimize", GOOD)):
         study = _created(storage, direction=direction)

@@ -44,21 +44,12 @@ def _told(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
     return [each for each in said if words in each]
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        optuna.samplers.RandomSampler(seed=0),
-        optuna.samplers.TPESampler(seed=0),
-        optuna.samplers.NSGAIISampler(seed=0),
-    ],
-    ids=lambda sampler: type(sampler).__name__,
-)
-def test_a_forgotten_sampler_is_said_once(sampler: Any, caplog: pytest.LogCaptureFixture) -> None:
-    objective = TrainingSizeObjective(build, X, Y)
-    study = created(sampler=sampler)
-    study.optimize(objective, n_trials=3)
+@pytest.mark.parametrize("name", ["RandomSampler", "TPESampler", "NSGAIISampler"])
+def test_a_forgotten_sampler_is_said_once(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    study = created(sampler=getattr(optuna.samplers, name)(seed=0))
+    study.optimize(TrainingSizeObjective(build, X, Y), n_trials=3)
     (said,) = _told(caplog, "no learner is resumed")
-    assert type(sampler).__name__ in said
+    assert name in said
     assert "sampler=DataAllocationSampler()" in said
 
 
@@ -93,10 +84,6 @@ def test_rows_left_out_are_said_once(kwargs: Any, caplog: pytest.LogCaptureFixtu
     assert not _told(caplog, "resumed")
 
 
-def _own(estimator: Any, X: Any, y: Any) -> float:
-    return float(np.mean(estimator.predict(X) == y))
-
-
 SHARE, LOSS = (0.0, 1.0), (-math.inf, 0.0)
 
 
@@ -114,7 +101,7 @@ SHARE, LOSS = (0.0, 1.0), (-math.inf, 0.0)
         (make_scorer(hamming_loss, greater_is_better=False), (-1.0, 0.0)),
         (sequential_score(epsilon=0.1, delta=0.1), SHARE),
         (None, SHARE),
-        (_own, None),
+        (lambda estimator, X, y: float(np.mean(estimator.predict(X) == y)), None),
         (make_scorer(lambda y, predicted: 3.0), None),
     ],
 )
@@ -145,20 +132,13 @@ def test_a_regression_may_be_worse_than_any_number(scoring: str | None) -> None:
     assert read_limits(study_of(regression)) == (-math.inf, 1.0)
 
 
-def _wrong_answers(y: Any, predicted: Any) -> float:
-    return float(np.mean(y != predicted))
-
-
 @pytest.mark.parametrize("is_sure", [True, False])
 def test_no_search_shows_an_accuracy_beyond_0_and_1(is_sure: bool) -> None:
     sure = np.column_stack([Y, X])
-    search = DataAllocationSearchCV(
-        GaussianNB(),
-        {"var_smoothing": [1e-9, 1e-3, 0.1, 1.0]},
-        cv=2,
-        scoring=None if is_sure else make_scorer(_wrong_answers),
-        random_state=0,
-    )
+    wrong = make_scorer(lambda y, predicted: float(np.mean(y != predicted)))
+    space = {"var_smoothing": [1e-9, 1e-3, 0.1, 1.0]}
+    search = DataAllocationSearchCV(GaussianNB(), space, cv=2, random_state=0)
+    search.set_params(scoring=None if is_sure else wrong)
     results = search.fit(sure, Y).cv_results_
     for name in ("forecast_test_score", "lower_test_score", "upper_test_score"):
         assert not ((results[name] > 1) | (results[name] < 0)).any()

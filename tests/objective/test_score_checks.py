@@ -223,16 +223,8 @@ def test_a_fold_of_one_row_is_one_of_three_that_are_tried() -> None:
 # -- weights -----------------------------------------------------------------------------------
 
 
-def _own(estimator: Any, X: Any, y: Any) -> float:
-    return float(np.mean(estimator.predict(X) == y))
-
-
 def _own_weighted(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     return float(np.average(estimator.predict(X) == y, weights=sample_weight))
-
-
-def _own_metric(y: Any, predicted: Any) -> float:
-    return float(np.mean(predicted == y))
 
 
 class Weighing(Witness):
@@ -255,7 +247,13 @@ def weighted(scoring: Any, weight: Any, **kwargs: Any) -> TrainingSizeObjective:
 
 
 @pytest.mark.parametrize(
-    "scoring", [_own, make_scorer(_own_metric), "neg_max_error", "adjusted_rand_score"]
+    "scoring",
+    [
+        lambda estimator, X, y: float(np.mean(estimator.predict(X) == y)),
+        make_scorer(lambda y, predicted: float(np.mean(predicted == y))),
+        "neg_max_error",
+        "adjusted_rand_score",
+    ],
 )
 def test_a_scorer_without_weights_is_refused_for_weighted_scores(scoring: Any) -> None:
     with pytest.raises(ValueError, match=r"`weighted_score=True` .* does not take them\. Give"):

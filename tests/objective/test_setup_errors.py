@@ -30,10 +30,6 @@ def _objective(build: Callable[..., Any] = witness, **kwargs: Any) -> TrainingSi
     return TrainingSizeObjective(build, X, Y, **kwargs)
 
 
-def _returns_no_estimator(trial: optuna.Trial) -> Any:
-    return trial.suggest_float("x", 0, 1)
-
-
 def _suggests_something_else(trial: optuna.Trial, n: int) -> Any:
     trial.suggest_float(f"x at {n}", 0, 1)
     return Witness()
@@ -47,7 +43,7 @@ CASES: dict[str, tuple[Callable[[], TrainingSizeObjective], dict[str, Any], str]
                                 "`min_resource=3` or more"),
     "another pruner": (_objective, {"pruner": optuna.pruners.MedianPruner()},
                        "pass `pruner=DAUBPruner"),
-    "no estimator": (lambda: _objective(_returns_no_estimator), {},
+    "no estimator": (lambda: _objective(lambda trial: trial.suggest_float("x", 0, 1)), {},
                      "`build` must return an unfitted estimator"),
     "other parameters at another size": (lambda: _objective(_suggests_something_else), {},
                                          "must suggest the same parameters"),
