@@ -130,12 +130,9 @@ def test_the_round_ends_at_the_first_draw_at_which_the_rule_holds(
 @pytest.mark.parametrize("epsilon", [0.01, 0.2, 0.5, 0.99])
 @pytest.mark.parametrize("delta", [1e-6, 0.1, 0.9])
 def test_needed_balances_are_the_smallest_that_suffice(epsilon: float, delta: float) -> None:
-    for kind in (*EXPONENTS.values(), None):
-        rule: StoppingRule = (
-            SizeRule(advantage_size, epsilon, delta, kind)
-            if kind
-            else MadaBoostRule(epsilon, delta)
-        )
+    rules: list[StoppingRule] = [MadaBoostRule(epsilon, delta)]
+    rules += [SizeRule(advantage_size, epsilon, delta, kind) for kind in EXPONENTS.values()]
+    for rule in rules:
         needed = NeededBalances(rule)
         some = needed.up_to(50).tolist()
         needs = needed.up_to(400)
@@ -244,9 +241,8 @@ def test_integer_weights_are_repetitions() -> None:
     weights = np.random.default_rng(0).integers(0, 4, 200)
     params: dict[str, Any] = {"epsilon": 0.5, "random_state": 3}
     weighted = AdaptiveSamplingBoostClassifier(**params).fit(X, y, sample_weight=weights)
-    repeated = AdaptiveSamplingBoostClassifier(**params).fit(
-        X.repeat(weights, axis=0), y.repeat(weights)
-    )
+    X, y = X.repeat(weights, axis=0), y.repeat(weights)
+    repeated = AdaptiveSamplingBoostClassifier(**params).fit(X, y)
     assert weighted.estimators_ == repeated.estimators_
     np.testing.assert_array_equal(weighted.estimator_weights_, repeated.estimator_weights_)
 
@@ -350,26 +346,23 @@ def test_rounds_that_hit_the_cap_are_flagged() -> None:
 
 def test_rules_need_samples_in_the_order_of_the_paper() -> None:
     X, y = noisy(2000, 4, seed=2)
-    sizes = {
-        rule: AdaptiveSamplingBoostClassifier(rule, n_estimators=1, random_state=0)
-        .fit(X, y)
-        .n_samples_per_round_[0]
-        for rule in ("massart", "chernoff", "hoeffding", "madaboost")
-    }
-    one_sided = AdaptiveSamplingBoostClassifier(n_estimators=1, two_sided=False, random_state=0)
-    smallest = one_sided.fit(X, y).n_samples_per_round_[0]
-    order = [smallest, *(sizes[r] for r in ("chernoff", "massart", "hoeffding", "madaboost"))]
-    assert order == sorted(order)
-    assert smallest < sizes["massart"] < sizes["madaboost"]
+    settings: list[dict[str, Any]] = [{"two_sided": False}]
+    settings += [{"rule": rule} for rule in ("chernoff", "massart", "hoeffding", "madaboost")]
+    models = [AdaptiveSamplingBoostClassifier(n_estimators=1, random_state=0) for _ in settings]
+    sizes = [
+        model.set_params(**params).fit(X, y).n_samples_per_round_[0]
+        for model, params in zip(models, settings, strict=True)
+    ]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[2] < sizes[4]
 
 
 def test_boosting_ends_when_the_vote_is_right_on_nearly_all_weight() -> None:
     X = np.random.default_rng(0).random((5000, 2))
-    model = AdaptiveSamplingBoostClassifier(n_intervals=2, n_estimators=500, random_state=0).fit(
-        X, X[:, 0] > 0.5
-    )
-    assert 1 < len(model.estimators_) < 500
-    assert model.score(X, X[:, 0] > 0.5) > 0.99
+    y = X[:, 0] > 0.5
+    model = AdaptiveSamplingBoostClassifier(n_intervals=2, n_estimators=500, random_state=0)
+    assert 1 < len(model.fit(X, y).estimators_) < 500
+    assert model.score(X, y) > 0.99
 
 
 def test_a_stump_without_errors_among_its_draws_keeps_a_finite_vote() -> None:

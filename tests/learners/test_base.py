@@ -105,9 +105,8 @@ def test_the_class_predicted_is_the_most_probable(model: Any, n_classes: int, si
     model.ensemble_ = replace(model.ensemble_, weights=size * model.ensemble_.weights)
     predicted, probabilities = model.predict(X), model.predict_proba(X)
     np.testing.assert_array_equal(predicted, model.classes_[probabilities.argmax(axis=1)])
-    for predicted, probabilities in zip(
-        model.staged_predict(X), model.staged_predict_proba(X), strict=True
-    ):
+    stages = zip(model.staged_predict(X), model.staged_predict_proba(X), strict=True)
+    for predicted, probabilities in stages:
         np.testing.assert_array_equal(predicted, model.classes_[probabilities.argmax(axis=1)])
 
 

@@ -87,9 +87,8 @@ def test_a_build_that_wants_the_size_is_called_anew_at_each() -> None:
 def test_with_folds_the_size_is_that_of_each() -> None:
     objective = TrainingSizeObjective(lambda trial, n: Recorder(n), *numbered(200), cv=2)
     study_of(objective)
-    assert [(len(rows), size) for rows, _, size in Recorder.fits] == [
-        (size, size) for size in SIZES for _ in range(2)
-    ]
+    expected = [(size, size) for size in SIZES for _ in range(2)]
+    assert [(len(rows), size) for rows, _, size in Recorder.fits] == expected
 
 
 class Callable:
@@ -186,10 +185,8 @@ def test_what_has_a_value_for_each_row_is_cut_to_those_in_use(
 
 
 def test_with_a_fixed_validation_set_the_values_are_of_the_rows_of_x() -> None:
-    X, y = numbered(200)
-    objective = TrainingSizeObjective(
-        recorder, X, y, X_valid=X[:50], y_valid=y[:50], fit_params={"margin": np.arange(200)}
-    )
+    X, y = numbered(50)
+    objective = recorded(X_valid=X, y_valid=y, fit_params={"margin": np.arange(200)})
     study = study_of(objective)
     for trained_on, arguments, _ in Recorder.fits:
         assert np.array_equal(arguments["margin"], trained_on)
@@ -212,9 +209,7 @@ def test_a_function_is_asked_before_each_fit_with_the_rows(cv: int | None, fixed
     options: dict[str, Any] = {"cv": cv}
     if fixed:
         options = {"X_valid": X[:50], "y_valid": y[:50], "sample_weight_valid": weight[:50]}
-    objective = TrainingSizeObjective(
-        recorder, X, y, sample_weight=weight, fit_params=arguments, **options
-    )
+    objective = recorded(sample_weight=weight, fit_params=arguments, **options)
     study = study_of(objective, (20, 30, 50))
     n_probes, n_before = len(asked), int(cv is not None and not fixed)
     n_folds = cv if cv and not fixed else 1

@@ -359,9 +359,8 @@ def test_what_takes_any_names_is_given_classes_only_if_it_classifies() -> None:
         def partial_fit(self, X: Any, y: Any, **options: Any) -> Any:
             return super().partial_fit(X, y, **options)
 
-    objective = TrainingSizeObjective(
-        lambda trial: Handing(), X, np.arange(len(X)) % 7, incremental=True, scoring="r2"
-    )
+    y = np.arange(len(X)) % 7
+    objective = TrainingSizeObjective(lambda _: Handing(), X, y, incremental=True, scoring="r2")
     assert isinstance(objective(FixedTrial({})), float)
 
 

@@ -114,9 +114,8 @@ def test_a_study_stores_the_limits_of_scores(
     shown = UNLIMITED if study.best_value > 1.0 else SHARE
     assert limits_of(study) == (shown if limits is None else limits)
     if scoring is not None and not hasattr(scoring, "limits"):
-        search = DataAllocationSearchCV(
-            GaussianNB(), {"var_smoothing": [0.1]}, cv=2, scoring=scoring, random_state=0
-        )
+        search = DataAllocationSearchCV(GaussianNB(), {"var_smoothing": [0.1]}, cv=2)
+        search.set_params(scoring=scoring, random_state=0)
         assert read_limits(search.fit(X, Y).study_) == limits
 
 

@@ -103,12 +103,11 @@ def are_kept(codes: NDArray[Any]) -> bool:
 @pytest.mark.parametrize("scoring", ["accuracy", score, None])
 @pytest.mark.parametrize("kind", LABELS)
 def test_labels_are_classes(kind: str, scoring: Any) -> None:
+    y = LABELS[kind]
     for stratify in ("auto", True, np.True_):
-        study_of(
-            TrainingSizeObjective(witness, ROWS, LABELS[kind], scoring=scoring, stratify=stratify)
-        )
+        study_of(TrainingSizeObjective(witness, ROWS, y, scoring=scoring, stratify=stratify))
     assert len(Witness.fits) == 9
-    assert are_kept(np.unique(np.asarray(LABELS[kind]), return_inverse=True)[1].ravel())
+    assert are_kept(np.unique(np.asarray(y), return_inverse=True)[1].ravel())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LABELS if "int" in kind or "float" in kind])
@@ -240,11 +239,8 @@ def test_dates_that_no_estimator_takes_are_named(kind: str, scoring: Any) -> Non
 @pytest.mark.parametrize("stratify", ["auto", True, False])
 def test_fractions_and_several_outputs_have_no_classes(stratify: Any) -> None:
     for y in (np.linspace(0, 1, 200), np.column_stack([CODES, CODES]), [[0.5, 1.0]] * 200):
-        study_of(
-            TrainingSizeObjective(
-                amount, ROWS, y, scoring="neg_mean_squared_error", stratify=stratify
-            )
-        )
+        scored = {"scoring": "neg_mean_squared_error", "stratify": stratify}
+        study_of(TrainingSizeObjective(amount, ROWS, y, **scored))
     assert len(Witness.fits) == 9
 
 
@@ -314,9 +310,8 @@ def test_a_missing_value_is_refused(values: Any) -> None:
     ],
 )
 def test_mixed_kinds_are_refused(values: Any) -> None:
-    with pytest.raises(
-        ValueError, match=r"`y` .* one kind, but got .*(string|number) and .*such as"
-    ):
+    kinds = r"`y` .* one kind, but got .*(string|number) and .*such as"
+    with pytest.raises(ValueError, match=kinds):
         checked_column(values, "y")
 
 
@@ -341,9 +336,8 @@ class Level(enum.IntEnum):
 def test_labels_without_an_order_are_refused(wrap: Any) -> None:
     members = [Colour.RED, Colour.BLUE] * 100
     for name in ("y", "groups"):
-        with pytest.raises(
-            ValueError, match=rf"`{name}` .* sorted, .* names: \[each.name for each"
-        ):
+        said = rf"`{name}` .* sorted, .* names: \[each.name for each"
+        with pytest.raises(ValueError, match=said):
             TrainingSizeObjective(witness, ROWS, **{"y": np.arange(200) % 2, name: wrap(members)})
     names = [each.name for each in members]
     assert TrainingSizeObjective(witness, ROWS, names).n_train == 140

@@ -558,9 +558,8 @@ def test_an_error_while_refitting_names_learner_and_rows() -> None:
 
 
 def test_refit_on_validation_rows_needs_their_weights() -> None:
-    objective = TrainingSizeObjective(
-        build, X, Y, X_valid=X[:50], y_valid=Y[:50], sample_weight=np.ones(200)
-    )
+    fixed: dict[str, Any] = {"X_valid": X[:50], "y_valid": Y[:50]}
+    objective = TrainingSizeObjective(build, X, Y, sample_weight=np.ones(200), **fixed)
     study = study_of(objective)
     objective.refit(study)
     with pytest.raises(ValueError, match="only one of `sample_weight`"):

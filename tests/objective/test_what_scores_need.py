@@ -94,14 +94,13 @@ def test_a_search_names_the_class_that_is_missing(scoring: str) -> None:
 
 
 NUMBERS = [round(value, 2) for value in X[:, 0].tolist()]
+DECIMALS = [Decimal(str(value)) for value in NUMBERS]
 KINDS: dict[str, Any] = {
-    "decimals": [Decimal(str(value)) for value in NUMBERS],
+    "decimals": DECIMALS,
     "fractions": [Fraction(str(value)) for value in NUMBERS],
-    "a series": pd.Series([Decimal(str(value)) for value in NUMBERS]),
-    "an array": np.array([Decimal(str(value)) for value in NUMBERS]),
-    "decimals of Arrow": pd.Series([Decimal(str(value)) for value in NUMBERS]).astype(
-        pd.ArrowDtype(pa.decimal128(10, 2))
-    ),
+    "a series": pd.Series(DECIMALS),
+    "an array": np.array(DECIMALS),
+    "decimals of Arrow": pd.Series(DECIMALS).astype(pd.ArrowDtype(pa.decimal128(10, 2))),
 }
 
 
@@ -114,9 +113,8 @@ def test_exact_numbers_are_numbers(kind: str) -> None:
     objective = TrainingSizeObjective(ridge, X, KINDS[kind], scoring="r2")
     plain = TrainingSizeObjective(ridge, X, np.array(NUMBERS), scoring="r2")
     assert study_of(objective).best_value == study_of(plain).best_value
-    search = DataAllocationSearchCV(
-        Ridge(), {"alpha": [0.1, 1, 10]}, cv=2, n_candidates=2, cost="examples", random_state=0
-    )
+    search = DataAllocationSearchCV(Ridge(), {"alpha": [0.1, 1, 10]}, cv=2, n_candidates=2)
+    search.set_params(cost="examples", random_state=0)
     scores = [search.fit(X, y).best_score_ for y in (KINDS[kind], np.array(NUMBERS))]
     assert scores[0] == scores[1]
 
@@ -145,9 +143,8 @@ def test_a_column_that_no_estimator_takes_is_named_once(kind: str) -> None:
 
 
 def test_columns_that_estimators_take_are_not_named() -> None:
-    frame = pd.DataFrame(
-        {"t": pd.date_range("2020", periods=3), "s": ["a", None, "b"], "o": [1, "a", None]}
-    )
+    frame = pd.DataFrame({"s": ["a", None, "b"], "o": [1, "a", None]})
+    frame["t"] = pd.date_range("2020", periods=3)
     assert odd_columns(frame.astype({"s": object})) == {}
     assert odd_columns(X) == {}
 

@@ -162,7 +162,5 @@ def test_a_rare_class_is_in_the_first_subset_of_each_fold_in_time_order(seed: in
         rows, _ = folds.rows(place, first)
         assert set(rare[rows]) == set(rare[folds.training[place]])
     # It is the smallest such size.
-    before = [folds.rows(place, folds.complete_from - 1)[0] for place in range(3)]
-    every = [set(rare[folds.training[place]]) for place in range(3)]
-    found = [set(rare[rows]) for rows in before]
-    assert found != every
+    before = [set(rare[folds.rows(place, folds.complete_from - 1)[0]]) for place in range(3)]
+    assert before != [set(rare[rows]) for rows in folds.training]

@@ -498,9 +498,8 @@ def ready(source: Any) -> tuple[Preparation, Any, Any, Any]:
 
 @pytest.mark.parametrize("kind", SAME)
 def test_a_frame_and_its_file_become_the_same(kind: str, tmp_path: Any) -> None:
-    frame = pandas.DataFrame(
-        {"odd": SAME[kind], "rest": RNG.permutation(N), "y": ["a", "b"] * (N // 2)}
-    )
+    frame = pandas.DataFrame({"odd": SAME[kind], "rest": RNG.permutation(N)})
+    frame["y"] = ["a", "b"] * (N // 2)
     frame.to_csv(tmp_path / "t.csv", index=False)
     sources = frame, tmp_path / "t.csv"
     (one, matrix, notes, read_one), (other, same, noted, read_other) = map(ready, sources)

@@ -188,9 +188,8 @@ def test_an_index_with_a_name_is_left_out_and_named(form: str, tmp_path: Path) -
         frame.to_parquet(tmp_path / form)
     table = read_table(frame if form == "frame" else tmp_path / form)
     assert [*table.frame.columns] == ["b", "y"]
-    assert table.notes == (
-        "Left out: `a`, the table's index (`reset_index()` makes it a column).",
-    )
+    said = "Left out: `a`, the table's index (`reset_index()` makes it a column)."
+    assert table.notes == (said,)
 
 
 class Broken:
@@ -443,9 +442,8 @@ def test_other_sheets_are_named(tmp_path: Path) -> None:
     with pandas.ExcelWriter(tmp_path / "t.xlsx") as book:
         for name in ("Data", "More"):
             houses().to_excel(book, sheet_name=name, index=False)
-    assert read_table(tmp_path / "t.xlsx").notes == (
-        "Only the first of 2 sheets is read, 'Data'.",
-    )
+    (said,) = read_table(tmp_path / "t.xlsx").notes
+    assert said == "Only the first of 2 sheets is read, 'Data'."
 
 
 def test_a_unit_stays_with_its_number(tmp_path: Path) -> None:
@@ -457,7 +455,6 @@ def test_a_unit_stays_with_its_number(tmp_path: Path) -> None:
 @pytest.mark.parametrize("index", [["u", "v"], [0.5, 1.5], pandas.date_range("2020", periods=2)])
 def test_an_index_that_is_data_is_left_out_and_said(index: Any) -> None:
     frame = pandas.DataFrame({"a": [1, 2], "b": [3, 4]}, index=index)
-    assert read_table(frame).notes == (
-        "Left out: the table's index (`reset_index()` makes it a column).",
-    )
+    (said,) = read_table(frame).notes
+    assert said == "Left out: the table's index (`reset_index()` makes it a column)."
     assert read_table(frame.set_axis([7, 3])).notes == ()

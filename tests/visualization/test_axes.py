@@ -37,9 +37,8 @@ def test_the_log_names_empty_pictures(state: object, caplog: pytest.LogCaptureFi
         allocations_record(study, "examples", 60)
         bounds_record(study, None, 12)
         search_history_record(study, "auto")
-    assert [
-        record.getMessage() for record in caplog.records if ".visualization." in record.name
-    ] == [
+    records = [record for record in caplog.records if ".visualization." in record.name]
+    assert [record.getMessage() for record in records] == [
         "There is no learning curve to draw: no score has been reported yet.",
         "There is no allocation to draw: no examples are known yet.",
         "There is no bound to draw: no learner has one yet.",
@@ -141,12 +140,9 @@ def test_a_learner_that_diverged_flattens_no_other(lowest: float, is_trained: bo
 def test_that_the_better_learners_agree_hides_no_other(last: tuple[float, ...]) -> None:
     known = {f"{i}": (x,) * 4 for i, x in enumerate((0.95, 0.9502, 0.9503, *last))}
     study = studies.run(studies.new_study(known), studies.Table(known))
-    for limits in (
-        learning_curves_record(study, None, 12).axis.limits,
-        bounds_record(study, None, 12).axis.limits,
-    ):
-        assert limits is not None
-        assert limits[0] <= min(last)
+    for record in (learning_curves_record, bounds_record):
+        low, _ = record(study, None, 12).axis.limits or (float("inf"), 0.0)
+        assert low <= min(last)
 
 
 @pytest.mark.parametrize("n_learners", [1, 3])
@@ -175,10 +171,7 @@ def test_different_scores_are_said_differently(scale: float, level: float) -> No
 
 
 def test_parameters_are_cut() -> None:
-    assert parameter_lines({"rate": 0.123456789, "depth": 3}) == [
-        "rate = 0.12346",
-        "depth = 3",
-    ]
+    assert parameter_lines({"rate": 0.123456789, "depth": 3}) == ["rate = 0.12346", "depth = 3"]
     assert parameter_lines({"name": "x" * 99}, width=10) == ["name = xx…"]
     many = parameter_lines({f"p{i}": i for i in range(20)}, most=2)
     assert many == ["p0 = 0", "p1 = 1", "and 18 more"]

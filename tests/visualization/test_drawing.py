@@ -195,10 +195,9 @@ class TestPlotly:
 
     def test_the_total_is_compared_with_training_everything(self) -> None:
         title = by_plotly.plot_allocations(studies.finished()).layout.title.text
-        title = re.sub(r"<[^>]*>", " ", title)  # its lines
-        title = " ".join(title.split())
+        said = " ".join(re.sub(r"<[^>]*>", " ", title).split())
         assert re.search(
-            r"37 seconds, about 1[45]\d% of training 3 learners on all the data", title
+            r"37 seconds, about 1[45]\d% of training 3 learners on all the data", said
         )
         figure = by_plotly.plot_allocations(studies.running(), unit="examples")
         assert "800 examples, 50% of training 2 learners" in figure.layout.title.text

@@ -61,10 +61,8 @@ def test_a_finished_study() -> None:
 
 def test_the_axis_starts_at_the_smallest_size_shown() -> None:
     study = studies.new_study(pruner=DAUBPruner(sizes=(10, 20, 50, *SIZES)))
-    table = studies.Table(
-        {name: (0.0,) * 3 + tuple(scores) for name, scores in studies.RIVALS.items()}
-    )
-    record = learning_curves_record(studies.run(study, table), None, 12)
+    known = {name: (0.0, 0.0, 0.0, *scores) for name, scores in RIVALS.items()}
+    record = learning_curves_record(studies.run(study, studies.Table(known)), None, 12)
     first = min(line.points[0].size for line in record.lines)
     assert record.sizes[0] == first > 10
     assert record.sizes[-1] == SIZES[-1]
@@ -174,10 +172,8 @@ def test_of_many_learners_some_are_shown_and_the_picture_says_so() -> None:
     n_shown = len(record.lines)
     assert picture.subtitle == (f"{n_shown} of 200 learners shown, 12 of them in color", "")
     assert learning_curves_picture(study, range(12), 12).subtitle == ("", ""), "all in color"
-    assert learning_curves_picture(study, range(90), 12).subtitle == (
-        "all 90 learners shown, 12 of them in color",
-        "",
-    )
+    said, _ = learning_curves_picture(study, range(90), 12).subtitle
+    assert said == "all 90 learners shown, 12 of them in color"
 
 
 def test_training_scores_and_forecasts_are_in_the_legend() -> None:
@@ -186,8 +182,7 @@ def test_training_scores_and_forecasts_are_in_the_legend() -> None:
     )  # fmt: skip
     without = learning_curves_picture(studies.without_training_scores(), None, 12)
     assert "training score" not in without.legend
-    dashed = [mark for mark in without.marks if isinstance(mark, Line) and mark.dash == "dash"]
-    assert dashed == []
+    assert not [each for each in without.marks if isinstance(each, Line) and each.dash == "dash"]
 
 
 @pytest.mark.parametrize(("direction", "limit"), [("maximize", 1.0), ("minimize", 0.0)])

@@ -58,9 +58,8 @@ def test_what_everybody_wants_to_see_fits_in() -> None:
 def test_learners_that_never_led_fit_in_unless_they_are_far_behind() -> None:
     others = ("elm", 0.20), ("ash", 0.19), ("fir", -50.0), ("yew", -60.0)
     known = {"oak": (0.50, 0.625, 0.6875, 0.75)} | {name: (score,) * 4 for name, score in others}
-    record = search_history_record(
-        studies.run(studies.new_study(known), studies.Table(known)), "auto"
-    )
+    study = studies.run(studies.new_study(known), studies.Table(known))
+    record = search_history_record(study, "auto")
     assert record.axis.limits is not None
     low, _ = record.axis.limits
     assert -1.0 < low < 0.19, "the axis ends where the markers do"

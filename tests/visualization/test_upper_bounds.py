@@ -95,9 +95,8 @@ def test_what_others_gain_moves_the_bound_of_a_suspended_learner(direction: str)
                 assert step.size == curves[learner].size
                 n_moved += step.number == number and not step.is_own
     assert n_moved > 10
-    assert record.leads[-1].bound == pytest.approx(
-        sign * max(policy.interval(pool, learner).upper for learner in curves)
-    )
+    best = max(policy.interval(pool, learner).upper for learner in curves)
+    assert record.leads[-1].bound == pytest.approx(sign * best)
 
 
 def test_all_bounds_are_looked_at_sixteen_times_in_each_doubling() -> None:
@@ -107,16 +106,11 @@ def test_all_bounds_are_looked_at_sixteen_times_in_each_doubling() -> None:
 
 
 def test_minimized_bounds_mirror_maximized_ones() -> None:
-    up, down = (
-        bounds_record(studies.finished(), None, 12),
-        bounds_record(studies.minimized(), None, 12),
-    )
-    assert [(lead.number, lead.learner) for lead in down.leads] == [
-        (lead.number, lead.learner) for lead in up.leads
-    ]
-    assert [1 - lead.bound for lead in down.leads] == pytest.approx(
-        [lead.bound for lead in up.leads]
-    )
+    up = bounds_record(studies.finished(), None, 12)
+    down = bounds_record(studies.minimized(), None, 12)
+    for one, other in zip(up.leads, down.leads, strict=True):
+        assert (one.number, one.learner) == (other.number, other.learner)
+        assert one.bound == pytest.approx(1 - other.bound)
     assert down.axis.is_minimized
 
 
