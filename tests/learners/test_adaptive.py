@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import islice
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -170,12 +171,8 @@ def test_boosting_decides_like_draws_one_by_one(rule: Any, seed: int, weighted: 
     X = rng.integers(0, 3, (200, 3)).astype(float)
     y = np.where((np.sum(X > 0, axis=1) >= 2) ^ (rng.random(200) < 0.05), 1, -1)
     D0 = rng.integers(1, 4, 200).astype(float) if weighted else np.ones(200)
-    H = [
-        Interval(j, float(np.nextafter(v, -np.inf)), float(v), s)
-        for j in range(3)
-        for v in range(3)
-        for s in (1, -1)
-    ]
+    places = product(range(3), range(3), (1, -1))
+    H = [Interval(j, float(np.nextafter(v, -np.inf)), float(v), s) for j, v, s in places]
     model = AdaptiveSamplingBoostClassifier(
         rule,
         epsilon=0.5,

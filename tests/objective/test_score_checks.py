@@ -236,14 +236,8 @@ class Weighing(Witness):
 
 
 def weighted(scoring: Any, weight: Any, **kwargs: Any) -> TrainingSizeObjective:
-    return TrainingSizeObjective(
-        lambda trial: Weighing(),
-        *numbered(200),
-        scoring=scoring,
-        sample_weight=weight,
-        weighted_score=True,
-        **kwargs,
-    )
+    kwargs |= {"scoring": scoring, "sample_weight": weight, "weighted_score": True}
+    return TrainingSizeObjective(lambda trial: Weighing(), *numbered(200), **kwargs)
 
 
 @pytest.mark.parametrize(

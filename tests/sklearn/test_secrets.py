@@ -40,13 +40,8 @@ def _search(storage: Any) -> DataAllocationSearchCV:
 
 @pytest.mark.parametrize("url", URLS)
 def test_what_is_shown_has_no_password(url: str) -> None:
-    search = _search(url)
-    for shown in (
-        search,
-        clone(search),
-        make_pipeline(search),
-        _search(None).set_params(storage=url),
-    ):
+    search, later = _search(url), _search(None).set_params(storage=url)
+    for shown in (search, clone(search), make_pipeline(search), later):
         assert SECRET not in repr(shown)
         assert SECRET not in str(shown)
         assert SECRET not in shown._repr_html_()

@@ -307,13 +307,8 @@ def test_a_word_among_numbers_leaves_the_others_what_they_are(tmp_path: Path) ->
 
 @pytest.mark.parametrize("form", ["t.csv", "t.xlsx"])
 def test_words_such_as_none_stay_in_columns_of_text(form: str, tmp_path: Path) -> None:
-    table = pandas.DataFrame(
-        {
-            "allergy": ["None", "Nuts", None, "NA"] * 5,
-            "n": ["NA", 2, None, 4] * 5,
-            "x": range(20),
-        }
-    )
+    table = pandas.DataFrame({"allergy": ["None", "Nuts", None, "NA"] * 5, "x": range(20)})
+    table["n"] = ["NA", 2, None, 4] * 5
     read_back = read_table(written(table, form, tmp_path)).frame
     assert read_back["allergy"].isna().sum() == 5
     assert read_back["allergy"].dropna().head(3).tolist() == ["None", "Nuts", "NA"]

@@ -71,11 +71,8 @@ class TestTheWinner:
 
     def winner(self, *others: LearnerCurve) -> int:
         best = BestLearner(0, {}, 0.9, 240, None, None, True, "", "", None, 1, 1.0)
-        return (
-            search_of(table().target)
-            .winner([self.curve(0, 0.9, 240), *others], best, None)
-            .learner
-        )
+        curves = [self.curve(0, 0.9, 240), *others]
+        return search_of(table().target).winner(curves, best, None).learner
 
     def test_it_is_the_best_on_all_rows(self) -> None:
         assert self.winner() == 0
