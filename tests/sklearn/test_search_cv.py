@@ -8,7 +8,9 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from typing import Any
@@ -822,6 +824,29 @@ def test_a_study_with_results_of_something_else_is_refused() -> None:
     study.optimize(lambda trial: trial.suggest_float("C", 0.01, 10), n_trials=1)
     with pytest.raises(ValueError, match="but study 's' has results of something else"):
         search.fit(X, Y)
+
+
+def test_searches_in_threads_leave_the_logs_as_they_were() -> None:
+    loggers = [logging.getLogger(name) for name in ("optuna", "optuna_daub")]
+    before = [logger.level for logger in loggers]
+    begun = threading.Barrier(2, timeout=60)
+
+    def search(pause: float) -> None:
+        class Slow(Recorder):
+            def fit(self, X: Any, y: Any, **arguments: Any) -> Recorder:
+                if not hasattr(Slow, "waited"):
+                    Slow.waited = True  # type: ignore[attr-defined]
+                    begun.wait()
+                    time.sleep(pause)
+                if len(X) < 300:  # the last fit, on all rows, is none of the search
+                    assert loggers[0].level == logging.ERROR
+                return super().fit(X, y, **arguments)
+
+        Search(Slow(), {"quality": [0.5, 0.6]}, scoring=quality, n_candidates=2).fit(X, Y)
+
+    with ThreadPoolExecutor(2) as pool:
+        [*pool.map(search, (0.0, 0.2))]
+    assert [logger.level for logger in loggers] == before
 
 
 @pytest.mark.parametrize(
