@@ -277,47 +277,38 @@ class DataAllocationSampler(BaseSampler):
     ) -> None:
         """Store how the run ended, and stop the study if the answer is known."""
         with host.passing_interrupts(study):
-            self._close(study, trial, state, values)
+            policy = self._policy_of(study)
+            if policy is None:
+                self._base_sampler.after_trial(study, trial, state, values)
+                raise_anew(host.error_of_run())
+                return
+            starting.end_interrupted(study, host.error_of_run())
 
-    def _close(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        state: TrialState,
-        values: Sequence[float] | None,
-    ) -> None:
-        policy = self._policy_of(study)
-        if policy is None:
-            self._base_sampler.after_trial(study, trial, state, values)
+            def learn(is_new: bool) -> bool:
+                view, base = self._view(study), self._base_sampler
+                if is_new:
+                    base.after_trial(view, trial, state, values)
+                elif (constraints := getattr(base, "_constraints_func", None)) is not None:
+                    # Measured after each run: a model that is small enough after a few rows may be
+                    # too large after all.
+                    _process_constraints_after_trial(constraints, view, trial, state)
+                return is_new and view.is_stopped
+
+            try:
+                # Optuna's own heartbeats stop earlier. If others have failed the trial meanwhile,
+                # they have stored how it ended.
+                with log.beating(study, trial), log.unless_over(study, trial):
+                    ending.close(study, trial, policy, state, values, learn)
+            except BaseException as error:  # Optuna stores the end of the trial in any case
+                starting.end_interrupted(study, error)
+                raise
+            # Others may declare this worker dead while it stores the end of the run. Optuna would
+            # then raise an error out of `study.optimize`, so a new trial takes the rest.
+            if log.is_failed(study, trial):
+                liveness.come_back(study, trial)
+                if state == TrialState.COMPLETE:
+                    ending.take_back(worker_of(study), values)
             raise_anew(host.error_of_run())
-            return
-        starting.end_interrupted(study, host.error_of_run())
-
-        def learn(is_new: bool) -> bool:
-            view, base = self._view(study), self._base_sampler
-            if is_new:
-                base.after_trial(view, trial, state, values)
-            elif (constraints := getattr(base, "_constraints_func", None)) is not None:
-                # Measured after each run: a model that is small enough after a few rows may be too
-                # large after all.
-                _process_constraints_after_trial(constraints, view, trial, state)
-            return is_new and view.is_stopped
-
-        try:
-            # Optuna's own heartbeats stop earlier. If others have failed the trial meanwhile, they
-            # have stored how it ended.
-            with log.beating(study, trial), log.unless_over(study, trial):
-                ending.close(study, trial, policy, state, values, learn)
-        except BaseException as error:  # Optuna stores the end of the trial in any case
-            starting.end_interrupted(study, error)
-            raise
-        # Others may declare this worker dead while it stores the end of the run. Optuna would then
-        # raise an error out of `study.optimize`, so a new trial takes the rest.
-        if log.is_failed(study, trial):
-            liveness.come_back(study, trial)
-            if state == TrialState.COMPLETE:
-                ending.take_back(worker_of(study), values)
-        raise_anew(host.error_of_run())
 
     @contextmanager
     def _proposing(
