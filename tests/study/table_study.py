@@ -559,7 +559,7 @@ def in_thread(call: Callable[[], object]) -> list[BaseException]:
 
     thread = threading.Thread(target=target, daemon=True)
     thread.start()
-    thread.join(60)
+    thread.join(30)
     assert not thread.is_alive(), "it waits for ever"
     return raised
 
