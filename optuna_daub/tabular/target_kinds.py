@@ -41,7 +41,10 @@ def kind_of(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
     """
     types = pandas.api.types
     if isinstance(known.dtype, pandas.CategoricalDtype):
-        return "text", known.astype(known.cat.categories.dtype)
+        values = known.astype(known.cat.categories.dtype)
+        # Words and numbers among the categories have no order.
+        is_mixed = types.infer_dtype(known.cat.categories).startswith("mixed")
+        return "text", _as_text(values, pandas) if is_mixed else values
     if types.is_bool_dtype(known.dtype):
         return "yes or no", known.astype(bool)
     if types.is_numeric_dtype(known.dtype) and not types.is_complex_dtype(known.dtype):

@@ -44,6 +44,7 @@ CLASSES = {
     "few whole floats": [0.0, 1.0] * HALF,
     "Int64": pandas.array([0, 1] * HALF, dtype="Int64"),
     "words and numbers": ["no", 3] * HALF,
+    "category of words and numbers": pandas.Categorical(["no", 3] * HALF),
 }
 AMOUNTS = {
     "float": np.linspace(0, 1, N),
