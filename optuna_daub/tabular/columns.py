@@ -110,10 +110,11 @@ def checked_columns(frame: Any, target: Target) -> Columns:
     Left out: `euros`, which has one value only.
     """
     said, units = [], {}
+    frame = frame.copy(deep=False)
     for name in frame.columns:
         if found := numbers_among(frame[name]):
             units[name] = unit_of(frame[name])
-            frame = frame.assign(**{name: found[0]})
+            frame[name] = found[0]
             said += [f"`{name}` {said_lost(found[1], len(frame))}."] if len(found[1]) else []
     lost = {name: reason for name in frame.columns if (reason := _lost(frame[name], name))}
     by_reason: dict[str, list[str]] = {}

@@ -175,10 +175,12 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _others(self, used: Any) -> Any:
         """Return the columns for skrub."""
-        read = {name: as_dates(used[name], forms) for name, forms in self.forms_.items()}
-        rest = [name for name in self.other_ if name not in read]
-        read |= {name: _READ[self.kinds_[name]](used[name]) for name in rest}
-        return used[self.other_].assign(**read)
+        others = used[self.other_].copy(deep=False)
+        for name in self.other_:
+            forms = self.forms_.get(name)
+            read = as_dates(used[name], forms) if forms else _READ[self.kinds_[name]](used[name])
+            others[name] = read
+        return others
 
     def _note_lost(self, column: Any, is_lost: NDArray[np.bool_]) -> None:
         """Note the words of a column that became missing."""
@@ -193,9 +195,10 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"A table must have the columns that the model learnt from, but {missing} "
                 f"{'is' if len(missing) == 1 else 'are'} missing."
             )
-        used = X[[*self.columns]]
-        sparse = [n for n, kind in used.dtypes.items() if str(kind).startswith("Sparse")]
-        return used.assign(**{name: used[name].sparse.to_dense() for name in sparse})
+        used = X[[*self.columns]].copy(deep=False)
+        for name in [n for n, kind in used.dtypes.items() if str(kind).startswith("Sparse")]:
+            used[name] = used[name].sparse.to_dense()
+        return used
 
 
 def _kind(column: Any) -> str:

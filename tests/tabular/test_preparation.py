@@ -510,6 +510,18 @@ def test_a_frame_and_its_file_become_the_same(kind: str, tmp_path: Any) -> None:
         np.testing.assert_array_equal(other.transform(read_other(source)), matrix)
 
 
+@pytest.mark.parametrize(
+    "kind", ["category", "sparse", "text", "written dates", "written numbers"]
+)
+def test_a_column_may_have_any_name(kind: str) -> None:
+    """Names of arguments of pandas' methods too."""
+    of_odd = pandas.DataFrame({"odd": COLUMNS[kind], "y": ["a", "b"] * (N // 2)})
+    (_, matrix, _, _), (_, same, _, _) = map(
+        ready, (of_odd, of_odd.rename(columns={"odd": "self"}))
+    )
+    np.testing.assert_array_equal(matrix, same)
+
+
 def test_decimal_commas_of_a_later_frame_are_those_of_the_fit() -> None:
     table = pandas.DataFrame({"odd": SAME["decimal commas"], "y": ["a", "b"] * (N // 2)})
     preparation, _, _, read = ready(table)
