@@ -165,6 +165,13 @@ def plan(
     """
     given = _of_study(study) if isinstance(study, optuna.Study) else _of_sizes(study)
     policy, horizon = given.policy, given.seconds
+    if n_learners is None and given.n_learners == 0:
+        assert isinstance(study, optuna.Study)
+        raise ValueError(
+            "The study must have a DataAllocationSampler, or have been started with one, but its "
+            f"sampler is {type(study.sampler).__name__}: pass `sampler=DataAllocationSampler()` "
+            "to `optuna.create_study`, or `n_learners=...` to `plan`."
+        )
     n_learners = checked_n_learners(given.n_learners if n_learners is None else n_learners)
     if n_learners is None and policy.needs.closed_pool:
         raise ValueError(

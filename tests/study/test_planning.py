@@ -149,6 +149,14 @@ class TestPlan:
         with pytest.raises(ValueError, match="DAUB compares a known number of learners"):
             plan(empty(DAUBPruner.paper(sizes=SIZES)))
 
+    def test_a_foreign_sampler_is_named(self) -> None:
+        study = optuna.create_study(
+            sampler=optuna.samplers.RandomSampler(), pruner=DAUBPruner(sizes=SIZES)
+        )
+        with pytest.raises(ValueError, match="its sampler is RandomSampler"):
+            plan(study)
+        assert plan(study, n_learners=3).n_learners == 3
+
     def test_a_foreign_pruner_is_refused(self) -> None:
         with pytest.raises(ValueError, match="depend on its rule"):
             plan(optuna.create_study())
