@@ -8,6 +8,7 @@ word's number 0, 1, 2, ... It is NaN if the point lacks the parameter.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -19,8 +20,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-
-from optuna_daub.core.curve import is_finite
 
 
 Rows: TypeAlias = NDArray[np.float64]
@@ -227,7 +226,8 @@ def _fits(one: Dimension, value: Any) -> bool:
 def _is_number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
-    return bool(is_finite(float(value) if isinstance(value, np.generic) else value))
+    magnitude = abs(float(value) if isinstance(value, np.generic) else value)
+    return bool(magnitude <= sys.float_info.max)  # a whole number may be larger
 
 
 def _spanned(values: Sequence[Any]) -> Dimension:

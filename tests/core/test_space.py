@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,15 @@ def test_a_value_that_does_not_fit_is_absent() -> None:
     rows = space.rows([{"depth": "deep"}, {"depth": math.nan}, {"kind": "c"}, {"depth": True}])
     assert np.isnan(rows).all()
     assert space.rows([]).shape == (0, 2)
+
+
+@pytest.mark.parametrize("kind", [float, int, np.float64])
+def test_any_finite_value_has_a_place(kind: Callable[[float], float]) -> None:
+    """Without one, a search would take its only learner for the whole space."""
+    space = Space((("x", Range(0.0, 1.6e308)),))
+    for value, place in ((8e307, 0.5), (1.6e308, 1.0)):
+        assert space.row({"x": kind(value)}) == (place,)
+    assert math.isnan(space.row({"x": 10**400})[0])
 
 
 def test_words_are_told_apart_by_how_they_are_written() -> None:
