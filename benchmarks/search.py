@@ -68,7 +68,7 @@ SMOKE_BUDGET = 10.0
 def main() -> None:
     """Do what the command line asks for."""
     options = _options()
-    results = RESULTS / "search"  # rows of this program are too many to be kept in git
+    results = RESULTS / "search"  # its rows are kept, since they take many hours
     if options.results or options.smoke:
         results = results_of(options)
     results.mkdir(parents=True, exist_ok=True)
