@@ -163,16 +163,12 @@ def plan(
     last training on all the data, in reserve                   16,000 examples         8.0 seconds
     all in all, at least ...
     """
-    given = _of_study(study) if isinstance(study, optuna.Study) else _of_sizes(study)
+    if isinstance(study, optuna.Study):
+        given = _of_study(study, n_learners)
+    else:
+        given = _of_sizes(study, n_learners)
     policy, horizon = given.policy, given.seconds
-    if n_learners is None and given.n_learners == 0:
-        assert isinstance(study, optuna.Study)
-        raise ValueError(
-            "The study must have a DataAllocationSampler, or have been started with one, but its "
-            f"sampler is {type(study.sampler).__name__}: pass `sampler=DataAllocationSampler()` "
-            "to `optuna.create_study`, or `n_learners=...` to `plan`."
-        )
-    n_learners = checked_n_learners(given.n_learners if n_learners is None else n_learners)
+    n_learners = checked_n_learners(given.n_learners)
     if n_learners is None and policy.needs.closed_pool:
         raise ValueError(
             f"{type(policy).__name__} compares a known number of learners, but `n_learners` is "
@@ -219,24 +215,34 @@ class _Given:
     curves: Curves = field(default_factory=Curves)
     """Learning curves of learners that were trained already."""
     n_learners: int | None = None
-    """Number of learners that the study's sampler was given, or the study was started with."""
+    """Number of learners: that given, else the sampler's, else the one the study was started
+    with; None for an open pool."""
     seconds: float | None = None
     """Seconds that the study's sampler was given; None without a limit."""
 
 
-def _of_study(study: optuna.Study) -> _Given:
+def _of_study(study: optuna.Study, n_learners: int | None) -> _Given:
     curves = Curves(
         LearningCurve(curve.learner, curve.observations, parameters=curve.params)
         for curve in learning_curves(study)
     )
-    sampler = study.sampler
-    if not isinstance(sampler, DataAllocationSampler):
-        return _Given(policy_of(study), curves, looking(study).known.n_learners)
-    return _Given(policy_of(study), curves, sampler.n_learners, sampler.seconds)
+    policy, sampler = policy_of(study), study.sampler
+    if isinstance(sampler, DataAllocationSampler):
+        known, seconds = sampler.n_learners, sampler.seconds
+    else:
+        known, seconds = looking(study).known.n_learners, None
+        if known == 0 and n_learners is None:  # no run has stored a number yet
+            raise ValueError(
+                "The study must have a DataAllocationSampler, or have been started with one, but "
+                f"its sampler is {type(sampler).__name__}: pass `sampler=DataAllocationSampler()` "
+                "to `optuna.create_study`, or `n_learners=...` to `plan`."
+            )
+    return _Given(policy, curves, known if n_learners is None else n_learners, seconds)
 
 
-def _of_sizes(sizes: Sequence[int]) -> _Given:
-    return _Given(DAUBPruner(sizes=checked_sizes(sizes, "study")).policy)
+def _of_sizes(sizes: Sequence[int], n_learners: int | None) -> _Given:
+    policy = DAUBPruner(sizes=checked_sizes(sizes, "study")).policy
+    return _Given(policy, n_learners=n_learners)
 
 
 def _times_of(

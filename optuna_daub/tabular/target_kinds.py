@@ -41,9 +41,9 @@ def kind_of(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
     """
     types = pandas.api.types
     if isinstance(known.dtype, pandas.CategoricalDtype):
-        values = known.astype(known.cat.categories.dtype)
-        # Words and numbers among the categories have no order.
-        is_mixed = types.infer_dtype(known.cat.categories).startswith("mixed")
+        values, found = known.astype(known.cat.categories.dtype), {*map(_word, known.unique())}
+        # Words have no order among numbers, but classes are sorted.
+        is_mixed = "text" in found and len(found) > 1
         return "text", _as_text(values, pandas) if is_mixed else values
     if types.is_bool_dtype(known.dtype):
         return "yes or no", known.astype(bool)

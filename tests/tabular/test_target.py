@@ -97,6 +97,14 @@ def test_classes_are_seen_and_come_back_as_they_were(kind: str) -> None:
     assert [*map(str, target.classes[target.values])] == [*map(str, CLASSES[kind])]
 
 
+@pytest.mark.parametrize("classes", [(1, 2.5), ((1, 2), (3, 4)), (Decimal(1), Decimal(2))])
+def test_categories_that_have_an_order_stay_what_they_are(classes: tuple[object, ...]) -> None:
+    """Only words beside numbers become text: others are given back by predictions."""
+    names = pandas.Index([*classes, "unused"], dtype=object, tupleize_cols=False)
+    found = target_of(pandas.Categorical.from_codes([0, 1] * HALF, names)).classes
+    assert [(type(one), one) for one in found] == [(type(one), one) for one in classes]
+
+
 @pytest.mark.parametrize("kind", AMOUNTS)
 def test_amounts_are_seen(kind: str) -> None:
     target = target_of(AMOUNTS[kind])
