@@ -43,8 +43,12 @@ class Metric:
         return self.scoring in ("r2", "explained_variance") or "squared_error" in self.scoring
 
     def shown(self, score: float) -> float:
-        """Return a scorer's score as the user's metric."""
-        return -score if self.is_loss else score
+        """Return a scorer's score as the user's metric.
+
+        >>> Metric("rmse", "neg_root_mean_squared_error", is_loss=True).shown(0.0)  # never -0.0
+        0.0
+        """
+        return 0.0 - score if self.is_loss else score
 
     def said(self, shown: float) -> str:
         """Return the text of a metric's value, with a sensible number of digits.
