@@ -19,7 +19,6 @@ What is found is written to joint.json in the folder of --results.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -27,6 +26,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.stats import t
 
 from benchmarks.replay_problems import LCDB_FILE
 from benchmarks.replay_problems import VALIDATION
@@ -82,10 +82,8 @@ class State:
         """Return the log density at each final score. Scores already known are left out."""
         study = joint._study(self.curves, prior)
         mean, square = study.ahead(self.full)
-        scale = np.sqrt(np.where(self.is_left, square, 1.0))
-        z = (self.final - mean) / scale
-        # Of a Student t distribution with four degrees of freedom.
-        return np.asarray(math.log(0.375) - np.log(scale) - 2.5 * np.log1p(z * z / 4.0))
+        scale = joint.NARROWER * np.sqrt(np.where(self.is_left, square, 1.0))
+        return np.asarray(t.logpdf(self.final, 2, mean, scale))
 
 
 def states(known: Lcdb, row: int, rng: np.random.Generator) -> Iterator[State]:

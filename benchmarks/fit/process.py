@@ -59,10 +59,10 @@ from benchmarks.search_space import draw
 from optuna_daub import core
 from optuna_daub.core.forecasts import process
 from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.prior import Prior
 from optuna_daub.core.forecasts.prior import Scales
-from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import Given
 from optuna_daub.core.proposals import propose
@@ -235,18 +235,18 @@ def density(prior: Prior, searches: Sequence[Searched]) -> float:
         unit = one.best - float(np.median(one.truth_of_points))
         for forecast, truth in forecasts(prior, one):
             if len(truth):
-                value = t.logpdf(truth, 4, forecast.location, forecast.scale)
+                value = t.logpdf(truth, 2, forecast.mean, forecast.scale)
                 value += math.log(max(unit, 1e-6))
                 found.append(float(np.maximum(value, -5.0).mean()))
     return float(np.mean(found))
 
 
-def forecasts(prior: Prior, one: Searched) -> list[tuple[Student, Numbers]]:
+def forecasts(prior: Prior, one: Searched) -> list[tuple[Forecast, Numbers]]:
     """Return forecasts and truths, of suspended learners and of new ones."""
     forecaster = Process(one.full, prior)
     known = forecaster.forecasts(one.pool, one.full).all
     new = forecaster.candidates(replace(one.pool, proposer=Given(one.points)), one.full)
-    suspended = Student(*(np.asarray(part)[one.suspended] for part in (known.mean, known.scale)))
+    suspended = Forecast(*(np.asarray(part)[one.suspended] for part in (known.mean, known.scale)))
     return [(suspended, one.truth), (new, one.truth_of_points)]
 
 
@@ -281,7 +281,7 @@ def rankings_held(prior: Prior, one: Searched) -> NDArray[np.bool_]:
     return np.array(rows, bool).reshape(-1, len(STATED))
 
 
-def held(forecast: Student, truth: Numbers) -> NDArray[np.bool_]:
+def held(forecast: Forecast, truth: Numbers) -> NDArray[np.bool_]:
     """Return True for intervals that hold the truth, shape (learners, len(STATED))."""
     ends = [(forecast.quantile(0.5 - s / 2), forecast.quantile(0.5 + s / 2)) for s in STATED]
     return np.stack([(low <= truth) & (truth <= high) for low, high in ends], axis=1)

@@ -18,8 +18,7 @@ f^V[n]                  score                         validation score, larger i
 f^T[n]                  training_score                score on the n examples trained on
 abs(S_te)               n_validation                  validation examples, int >= 1
 u_i, l_i                upper, lower                  ends of the interval of the score at N
-y_i(d)                  forecast                      distribution of a score at a size: `Normal`,
-                                                      `Student`, `Logistic`
+y_i(d)                  forecast                      distribution of a score at a size
 T_i                     seconds                       time of a training, seconds; `Seconds` is the
                                                       distribution of it
 L                       price                         score per second at which a step just pays,
@@ -48,12 +47,9 @@ from optuna_daub.core.forecasts.by_process import Process as Process
 from optuna_daub.core.forecasts.forecast import Forecast as Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster as Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts as Forecasts
-from optuna_daub.core.forecasts.forecast import Logistic as Logistic
-from optuna_daub.core.forecasts.forecast import Normal as Normal
 from optuna_daub.core.forecasts.joint import Joint as Joint
 from optuna_daub.core.forecasts.projection import Projection as Projection
 from optuna_daub.core.forecasts.projection import projected_bound as projected_bound
-from optuna_daub.core.forecasts.student import Student as Student
 from optuna_daub.core.intervals.confidence import confidence_interval as confidence_interval
 from optuna_daub.core.intervals.interval import Interval as Interval
 from optuna_daub.core.policies.approximate_best import ABC as ABC

@@ -172,11 +172,6 @@ class LearningCurve(Remembers):
         """Return the observations whose scores are finite."""
         return tuple([seen for seen in self.observations if seen.is_finite])
 
-    def without(self, *sizes: int) -> LearningCurve:
-        """Return the curve without the observations at these sizes."""
-        kept = tuple(seen for seen in self.observations if seen.size not in sizes)
-        return self if len(kept) == len(self.observations) else replace(self, observations=kept)
-
     def drop(self, reason: str, cause: Cause = "failed") -> LearningCurve:
         """Return the curve marked as getting no data ever again, for `reason`.
 

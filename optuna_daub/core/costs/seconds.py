@@ -51,10 +51,6 @@ from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 
 
-SCALES = ("linear", "smooth", "own", "own_growth", "noise")
-"""Names of the standard deviations fitted to a study, in logarithms of seconds."""
-
-
 LEVEL_SD = 4.0
 """Standard deviation of the shared level around the median: e^4 is a factor of 55."""
 WALKS = 6
@@ -90,7 +86,7 @@ class Fitted:
     middle: float
     """Difference of the median observation to the prior mean."""
     variances: Array
-    """Squares of the scales in `SCALES`."""
+    """Squares of the fitted standard deviations: linear, smooth, own, own growth, noise."""
     told: Array
     """Products of inverse covariance, observations and basis, shape (3, 1 + learners). Column 0 is
     the sum over all learners; each other column is one learner."""

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.costs.cost_model import efforts
+from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.forecasts.forecast import widths
 from optuna_daub.core.forecasts.given_pool import PoolProcess
 from optuna_daub.core.forecasts.given_pool import process_of
 from optuna_daub.core.forecasts.given_pool import unseen
@@ -22,18 +24,16 @@ from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.prior import Prior
 from optuna_daub.core.forecasts.process import Lines
 from optuna_daub.core.forecasts.process import lines_of
-from optuna_daub.core.forecasts.student import FREEDOM
-from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
 
 
 Numbers = NDArray[np.float64]
 
-WIDER = 1.4
-"""Scale of a forecast, in standard deviations of the process. The forecast is a Student t with
-four degrees of freedom. The process is too sure of suspended learners, whose intervals are shown.
-By the first half of the surrogates of `benchmarks/fit/process.py`, judged by the second."""
+WIDER = 1.2
+"""Scale of a forecast, in standard deviations of the process, which is too sure. By the suspended
+learners of the first half of the surrogates of `benchmarks/fit/process.py`, judged by the
+second."""
 
 
 @dataclass(frozen=True)
@@ -66,26 +66,26 @@ class Process(Forecaster):
 
         def draws(count: int, rng: np.random.Generator) -> Numbers:
             # A forecast is wider than the process by this factor, one for all learners.
-            wide = known.widened * WIDER * np.sqrt(FREEDOM / rng.chisquare(FREEDOM, (count, 1)))
+            wide = known.widened * WIDER * widths(count, rng)
             errors = np.minimum(wide, 1.0) * known.errors(sd / known.widened, share, count, rng)
             more = np.sqrt(np.maximum(wide**2 - 1.0, 0.0)) * rng.standard_normal((count, 1))
             return mean + errors + more * sd / known.widened
 
-        return Forecasts(pool.curves.learners, Student(mean, WIDER * sd), draws)
+        return Forecasts(pool.curves.learners, Forecast(mean, WIDER * sd), draws)
 
-    def newcomer(self, pool: Pool, size: int) -> Student:
+    def newcomer(self, pool: Pool, size: int) -> Forecast:
         """Return the forecast of a candidate drawn at random."""
         known, share = self._known(pool), self._share(size)
         mean, sd = known.in_scores(pool.once(self._candidates), share, known.noise)
         if not len(mean):
-            return Student(known.middle, math.inf)  # every point of the space is a learner
-        return Student(float(mean.mean()), WIDER * math.sqrt(float((sd**2).mean() + mean.var())))
+            return Forecast(known.middle, math.inf)  # every point of the space is a learner
+        return Forecast(float(mean.mean()), WIDER * math.sqrt(float((sd**2).mean() + mean.var())))
 
-    def candidates(self, pool: Pool, size: int) -> Student:
+    def candidates(self, pool: Pool, size: int) -> Forecast:
         """Return the forecasts of the pool's candidates."""
         known, share = self._known(pool), self._share(size)
         mean, sd = known.in_scores(pool.once(self._candidates), share, known.noise)
-        return Student(mean, WIDER * sd)
+        return Forecast(mean, WIDER * sd)
 
     def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
         """Return means and standard deviations of the process itself, narrower than forecasts.

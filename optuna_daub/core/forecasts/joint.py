@@ -19,8 +19,7 @@ nothing, others still may. The factor has an inverse gamma prior: the spread bet
 learnt from all of them, and one gain changes it little. Each observed gain, from a size to the
 next, is one row of a linear regression with a posterior in closed form. A row contains the gap at
 its start. So the gains of leaders are not applied to learners far behind them, and it does not
-matter which learners were trained further. Forecasts are Student t distributions with four degrees
-of freedom.
+matter which learners were trained further.
 
 `joint.json` has the numbers of the prior. `benchmarks/fit/joint.py` says which of them it fits, on
 every second data set of LCDB 1.1 [1], and which are chosen by replays.
@@ -44,12 +43,12 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LARGEST_SCORE
 from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Numbers
+from optuna_daub.core.forecasts.forecast import widths
 from optuna_daub.core.forecasts.forecast import winsorized
-from optuna_daub.core.forecasts.student import FREEDOM
-from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 
@@ -71,6 +70,10 @@ N_RECENT = 30
 upper half gives the spread of good ones; with fewer, the standard deviation is steadier."""
 UPPER_TENTH = 1.2816
 """The 90 % quantile of a standard normal distribution."""
+NARROWER = 0.7
+"""Scale of a forecast, in standard deviations of the model. The prior is such that decisions lose
+little, and gains are surer than it says. By every second data set of LCDB 1.1, judged by the
+others (`benchmarks/fit/closed_pools.py`)."""
 
 
 @dataclass(frozen=True)
@@ -135,31 +138,36 @@ class Joint(Forecaster):
         study = pool.curves.once(_scaled, self.prior)
         mean, variance = study.ahead(size)
         if not study.is_begun.all():
-            middle, scale = study.newcomer(size)
+            middle, sd = study.newcomer(size)
             mean = np.where(study.is_begun, mean, middle)
-            variance = np.where(study.is_begun, variance, np.square(scale))
+            variance = np.where(study.is_begun, variance, np.square(sd))
 
         def draws(count: int, rng: np.random.Generator) -> Numbers:
-            wide = np.sqrt(FREEDOM / rng.chisquare(FREEDOM, (count, 1)))  # one for all learners
+            wide = NARROWER * widths(count, rng)  # one for all learners
             return study.unit * (mean + wide * study.errors(variance, size, count, rng))
 
-        found = Student(study.unit * mean, study.unit * np.sqrt(variance))
+        found = Forecast(study.unit * mean, NARROWER * study.unit * np.sqrt(variance))
         return Forecasts(pool.curves.learners, found, draws)
 
-    def newcomer(self, pool: Pool, size: int) -> Student:
+    def newcomer(self, pool: Pool, size: int) -> Forecast:
         """Return a forecast like those of recent learners after their first training.
 
         It is infinitely wide before any learner has a score.
         """
         study = pool.curves.once(_scaled, self.prior)
-        middle, scale = study.newcomer(size)
-        return Student(study.unit * middle, study.unit * scale)
+        middle, sd = study.newcomer(size)
+        return Forecast(study.unit * middle, NARROWER * study.unit * sd)
+
+    def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
+        """Return means and standard deviations of the model itself, wider than forecasts."""
+        mean, sd = super().beliefs(pool, size)
+        return mean, sd / NARROWER
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
         """Return the expected change of each forecast at `size` by a score at `at`.
 
-        It is a scale, in one array for learners and one for candidates: at most that of the
-        forecast, and 0 for learners trained on `at` examples or more.
+        It is a standard deviation, in one array for learners and one for candidates: at most that
+        of the belief, and 0 for learners trained on `at` examples or more.
 
         Args:
             pool: the pool.

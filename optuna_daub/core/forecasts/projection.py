@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.forecasts.forecast import LOGISTIC
+from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
-from optuna_daub.core.forecasts.forecast import Logistic
 from optuna_daub.core.pool import Pool
 
 
@@ -104,7 +103,7 @@ class Projection(Forecaster):
     >>> from optuna_daub.core.curve import Observation
     >>> seen = (Observation(500, 0.60), Observation(1000, 0.65), Observation(1500, 0.70))
     >>> pool = Pool().put(LearningCurve(0, seen))
-    >>> float(Projection().forecasts(pool, 2000)[0].mean.round(6))
+    >>> round(Projection().forecasts(pool, 2000)[0].mean, 6)
     0.75
     """
 
@@ -115,20 +114,17 @@ class Projection(Forecaster):
         """Return each learner's bound at `size`. Without a score it is that of a new learner."""
         learners = pool.curves.learners
         bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
-        is_known = np.isfinite(bounds)
-        if is_known.all():
-            return Forecasts(learners, Logistic(bounds, np.zeros(len(bounds))))
-        new = self.newcomer(pool, size)
-        location = np.where(is_known, bounds, new.location)
-        return Forecasts(learners, Logistic(location, np.where(is_known, 0.0, new.scale)))
+        is_known, new = np.isfinite(bounds), self.newcomer(pool, size)
+        mean, scale = np.where(is_known, bounds, new.mean), np.where(is_known, 0.0, new.scale)
+        return Forecasts(learners, Forecast(mean, scale))
 
-    def newcomer(self, pool: Pool, size: int) -> Logistic:
+    def newcomer(self, pool: Pool, size: int) -> Forecast:
         """Return mean and spread of all bounds at `size`; infinitely wide before any bound."""
         bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
         known = bounds[np.isfinite(bounds)]
         if not len(known):
-            return Logistic(0.0, math.inf)
-        return Logistic(known.mean(), LOGISTIC * known.std())
+            return Forecast(0.0, math.inf)
+        return Forecast(known.mean(), known.std())
 
 
 def _bound(curve: LearningCurve, size: int, use_training_score: bool) -> tuple[float]:

@@ -47,7 +47,6 @@ from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.forecast import winsorized
-from optuna_daub.core.forecasts.student import Student
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.steps import nearest
@@ -59,10 +58,6 @@ too. Starting at N / 64 loses learners of LCDB that improve late (`python
 benchmarks/replay.py`)."""
 STOP_RATIO = 2.0
 """Smallest ratio of sizes to look at on the way to N: a shorter step shows little."""
-UPPER_QUARTER = float(Student(0.0, 1.0).quantile(0.75))
-"""Distance from a forecast's median to its upper quartile, in scales."""
-
-
 PRICE = 0.1
 """Default price; `python -m benchmarks.fit.closed_pools` shows loss and cost with others."""
 
@@ -151,11 +146,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     table, full = pool.curves.once(_table), terms.sizes[-1]
     begun = table.is_alive & (table.size > 0)
     is_full = begun & (table.size >= full)
-    forecast = terms.forecaster.forecasts(pool, full).all
-    mean = np.asarray(forecast.quantile(0.5))
-    # Decisions take forecasts as normal, with the scale as standard deviation. With the heavy
-    # tails of the Student t, learners far behind would have the largest indices.
-    scale = (np.asarray(forecast.quantile(0.75)) - mean) / UPPER_QUARTER
+    mean, sd = (part[: len(pool.curves)] for part in terms.forecaster.beliefs(pool, full))
     cost = _costs(pool, terms, (full,))
     to_full = cost.expected()[:, 0]
     later = terms.price * _asked(pool, terms)  # cost of a full training
@@ -171,7 +162,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     # [1]: the reservation value of a learner that goes straight to all the data.
     values = np.where(is_full, table.score, -math.inf)
     straight = (runs & may_start) | (away & ~is_full)
-    values = np.where(straight, index(mean, scale, later), values)
+    values = np.where(straight, index(mean, sd, later), values)
     size = np.full(len(values), full)
     stops = [(stop, np.flatnonzero(runs & (table.size < stop))) for stop in _stops(terms.sizes)]
     stops = [(stop, some) for stop, some in stops if len(some)]
@@ -182,9 +173,9 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     shown = np.concatenate(
         [terms.forecaster.look(pool, stop, full)[0][some] for stop, some in stops]
     )
-    shown = np.minimum(shown, scale[who])
+    shown = np.minimum(shown, sd[who])
     # Both roots, since the squares of tiny scores are 0.
-    kept = np.sqrt(scale[who] - shown) * np.sqrt(scale[who] + shown)
+    kept = np.sqrt(sd[who] - shown) * np.sqrt(sd[who] + shown)
     costs = expected_cost(pool, terms, tuple(stop for stop, _ in stops))
     way = np.concatenate([costs[some, i] for i, (_, some) in enumerate(stops)])
     now = later * way / to_full[who]

@@ -185,7 +185,8 @@ class ValuePerSecond(Policy):
         is_full = table.is_scored & (table.size >= self.sizes[-1])
         score = table.score
         if not is_full.any():
-            is_full, score = table.is_scored, self.forecasts(pool, self.sizes[-1]).all.mean
+            is_full = table.is_scored
+            score = np.asarray(self.forecasts(pool, self.sizes[-1]).all.mean)
         return int(pool.curves.learners[np.where(is_full, score, -np.inf).argmax()])
 
     def interval(self, pool: Pool, learner: int) -> Interval:

@@ -43,7 +43,6 @@ def test_a_learner_that_was_there_is_forecast_to_have_its_score(
             if curve.size >= size:
                 known = [found[learner].mean, *map(found[learner].quantile, (0.05, 0.5, 0.95))]
                 assert [float(value) for value in known] == pytest.approx([curve.score] * 4)
-                assert float(found[learner].expected_improvement(curve.score)) == pytest.approx(0)
 
 
 @every
@@ -57,8 +56,7 @@ def test_every_learner_has_a_forecast_and_all_at_once_are_as_one_by_one(
     assert quantiles == pytest.approx([float(f.quantile(probability)) for f in found.values()])
     assert not np.isnan(quantiles).any()
     for one in found.values():
-        for number in (one.mean, one.expected_improvement(0.5), one.reservation_value(0.1)):
-            assert not np.isnan(number)
+        assert not np.isnan(one.mean)
 
 
 @every
@@ -81,10 +79,9 @@ def test_a_newcomer_has_a_forecast_and_before_any_score_may_be_anything(
     forecaster: Forecaster, pool: Pool
 ) -> None:
     newcomer = forecaster.newcomer(pool, GRID[-1])
-    improvement = float(newcomer.expected_improvement(0.5))
-    assert improvement >= 0.0
+    assert newcomer.scale >= 0.0
     if not any(curve.observations for curve in pool.curves.values()):
-        assert improvement == math.inf
+        assert newcomer.scale == math.inf
     assert float(newcomer.quantile(0.1)) <= float(newcomer.quantile(0.9))
 
 

@@ -90,25 +90,25 @@ def test_forecasts_are_the_answer_of_a_dense_regression(own: float) -> None:
     gram = X @ before @ X.T + np.diag(walks)
     after = before - before @ X.T @ np.linalg.solve(gram, X @ before)
     mean = mean + before @ X.T @ np.linalg.solve(gram, y - X @ mean)
-    found = Joint(prior).forecasts(pool, FULL)
+    found, sd = Joint(prior).beliefs(pool, FULL)
     for i in (1, 3, 6):
         last = curves[i].observations[-1]
         parts, walk = row(last.size, FULL, last.score)
         parts = np.append(parts, parts[:-1].sum() * np.eye(len(curves))[i])
-        assert float(found[i].mean) == pytest.approx(last.score + parts @ mean, rel=1e-3)
+        assert found[i] == pytest.approx(last.score + parts @ mean, rel=1e-3)
         if own < 1e-6:  # else the covariance of shared and own effects is left out
             variance = walk + parts @ after @ parts
-            assert float(found[i].scale) ** 2 == pytest.approx(variance, rel=5e-3)
+            assert sd[i] ** 2 == pytest.approx(variance, rel=5e-3)
 
 
 def test_one_learner_without_a_gain_leaves_the_others_their_own() -> None:
     prior = replace(fitted(), spread=1e-9, spread_weight=1e12)
     flat = curve(0, dict.fromkeys(SIZES, 0.8))
     others = [curve(i, {500: 0.8 - i / 50}) for i in range(1, 9)]
-    forecasts = Joint(prior).forecasts(Pool(Curves([flat, *others])), FULL)
+    _, sd = Joint(prior).beliefs(Pool(Curves([flat, *others])), FULL)
     unit = float(np.mean((np.arange(9) / 50) ** 0.25) ** 4)
     least = prior.own * unit * way(500, FULL, 500, prior.fading)
-    assert all(float(forecasts[i].scale) >= least * (1 - 1e-9) for i in range(1, 9))
+    assert (sd[1:] >= least * (1 - 1e-9)).all()
 
 
 @pytest.mark.parametrize("at", [900, 3798])
@@ -118,19 +118,17 @@ def test_a_look_shows_what_the_forecast_would_change_by(at: int) -> None:
     pool = Pool(Curves([curve(i, {500: y, 600: y + 0.01}) for i, y in enumerate(scores)]))
     # Nearly all else is known, so one more score changes nothing but this forecast.
     prior = replace(fitted(), gain_sd=1e-6, drift=1e-6, closing_sd=1e-6, spread_weight=1e12)
-    middle = Joint(prior).forecasts(pool, at)[2]
+    middle, sd = (float(part[2]) for part in Joint(prior).beliefs(pool, at))
 
     def mean_after(score: float) -> float:
         more = pool.put(pool.curves[2].extended(Observation(at, score)))
         return float(Joint(prior).forecasts(more, FULL)[2].mean)
 
-    step = 1e-3 * float(middle.scale)
-    slope = (mean_after(float(middle.mean) + step) - mean_after(float(middle.mean) - step)) / (
-        2 * step
-    )
+    step = 1e-3 * sd
+    slope = (mean_after(middle + step) - mean_after(middle - step)) / (2 * step)
     shown = Joint(prior).look(pool, at, FULL)[0][2]
-    assert 0.0 < shown <= float(Joint(prior).forecasts(pool, FULL)[2].scale)
-    assert shown == pytest.approx(abs(slope) * float(middle.scale), rel=0.25)
+    assert 0.0 < shown <= Joint(prior).beliefs(pool, FULL)[1][2]
+    assert shown == pytest.approx(abs(slope) * sd, rel=0.25)
 
 
 @given(pool=pools(), factor=st.sampled_from([0.001, 8.0, 1000.0]), shift=st.integers(-50, 50))
@@ -283,7 +281,7 @@ def test_hopeless_learners_make_no_newcomer_promising_once_there_are_many(count:
         newcomer = Joint().newcomer(
             Pool(Curves([curve(i, {500: score}) for i, score in enumerate(of.tolist())])), 500
         )
-        return float(newcomer.mean), float(newcomer.scale)
+        return float(newcomer.mean), float(newcomer.scale) / joint.NARROWER
 
     recent, recent_hopeless = scores[-joint.N_RECENT :], hopeless[-joint.N_RECENT :]
     if count < joint.N_RECENT:
