@@ -70,7 +70,7 @@ N_RECENT = 30
 upper half gives the spread of good ones; with fewer, the standard deviation is steadier."""
 UPPER_TENTH = 1.2816
 """The 90 % quantile of a standard normal distribution."""
-NARROWER = 0.7
+NARROWER = 0.75
 """Scale of a forecast, in standard deviations of the model. The prior is such that decisions lose
 little, and gains are surer than it says. By every second data set of LCDB 1.1, judged by the
 others (`benchmarks/fit/closed_pools.py`)."""
