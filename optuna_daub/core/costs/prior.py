@@ -44,6 +44,9 @@ class Prior(NamedTuple):
     """Standard deviation of s_i, the learners' own exponents."""
     noise: float
     """Standard deviation of one measurement."""
+    jitter: float
+    """Standard deviation of an error in seconds that long and short trainings have alike, as a
+    share of the mean seconds."""
     trust: float
     """Degrees of freedom of the priors of the five scales above."""
     tail: float

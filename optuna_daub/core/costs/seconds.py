@@ -13,7 +13,8 @@ f, g              processes over parameters x: linear and squared exponential ke
                   of f rises with the logarithms of whole numbers, such as a number of trees
 u_i, s_i, r_i     the learner's own effects, in level and in growth
 noise             Gaussian below, with the tail of a Student t above: a call may be slow (the first
-                  one loads its library), but none is faster than its work
+                  one loads its library), but none is faster than its work. An error of the clock
+                  comes to it, which counts in short trainings
 ================  =================================================================================
 
 Given weights of the observations, the model is linear and Gaussian. The weights are found by
@@ -275,6 +276,9 @@ def fit(
     columns, _ = points.linear
     by_growth, by_late = np.outer(growth, growth), np.outer(late, late)
     shared = LEVEL_SD**2 + prior.alpha_sd**2 * by_growth + prior.late_sd**2 * by_late
+    # Otherwise the slopes of parameters would follow the shortest trainings, which cost nothing.
+    seconds = np.exp(log_seconds[order] - log_seconds.max())
+    shared.flat[:: len(which) + 1] += (prior.jitter * seconds.mean() / seconds) ** 2
     of_point = 1.0 + prior.growth_by_point**2 * by_growth
     same = which[:, None] == which
     parts: Array = np.empty((4, len(which), len(which)))

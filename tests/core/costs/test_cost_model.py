@@ -194,7 +194,8 @@ def test_a_learner_that_was_not_timed_is_predicted_by_its_parameters() -> None:
     seconds = InSeconds(FULL).seconds(pool, (1000,))
     assert 64.0 < seconds.median[10, 0] < 512.0
     assert seconds.median[11, 0] < 16.0
-    assert np.all(seconds.log_sd[10:] > seconds.log_sd[:10].max())
+    # Of the first ones, in a hundredth of the mean seconds, a clock says little.
+    assert np.all(seconds.log_sd[10:] > seconds.log_sd[2:10].max())
     assert InSeconds(FULL).is_in_seconds(pool)
     assert not InExamples().is_in_seconds(pool)
 

@@ -15,6 +15,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
 from optuna_daub.core.costs.prior import PRIOR
+from optuna_daub.core.costs.prior import Prior
 from optuna_daub.core.costs.seconds import LEVEL_SD
 from optuna_daub.core.costs.seconds import MOST_TUNED
 from optuna_daub.core.costs.seconds import Fitted
@@ -106,7 +107,9 @@ def test_given_scales_and_weights_it_is_a_gaussian_process(seed: int) -> None:
     expected = model.middle + PRIOR.alpha * growth + PRIOR.late * late
     trees = np.log1p(20.0 ** everyone[:, 1])
     expected += PRIOR.count_mean * (trees - trees[:10].mean())[ids]
-    oracle = GaussianProcessRegressor(_Given(covariance), alpha=noise / trust, optimizer=None)
+    seconds = np.exp(data.log_seconds)
+    known = noise / trust + (PRIOR.jitter * seconds.mean() / seconds) ** 2
+    oracle = GaussianProcessRegressor(_Given(covariance), alpha=known, optimizer=None)
     places = np.arange(len(ids), dtype=float)[:, None]
     oracle.fit(places[:n], data.log_seconds - expected[:n])
     wanted, wanted_sd = oracle.predict(places[n:], return_std=True)
@@ -338,7 +341,29 @@ def test_a_training_is_believed_to_be_dear_if_its_parameters_say_so(n_dear: int)
     log_seconds = 9.0 * places
     model = fit(rows, space, learner, log_size, log_seconds, FULL)
     mean, _ = model.predict(rows, SIZES[0], learner)
-    assert mean == pytest.approx(log_seconds, abs=1.0)
+    # Below that, a clock says little.
+    is_long = log_seconds > math.log(0.003 * np.exp(log_seconds).mean())
+    assert mean[is_long] == pytest.approx(log_seconds[is_long], abs=1.0)
+    assert np.exp(mean[~is_long]).max(initial=0.0) < 0.01 * np.exp(log_seconds).mean()
+
+
+def test_the_shortest_trainings_say_little_of_long_ones() -> None:
+    """Their seconds are mostly the error of a clock."""
+    rng = np.random.default_rng(0)
+    places = rng.random(30)
+    rows, space, learner = places[:, None], numbers(1), np.arange(30)
+    log_size = np.full(30, math.log(FULL))
+    usual = 2.0 * places
+    short = np.where(places < 0.3, rng.uniform(-9.0, -5.0, 30), usual)
+    is_long = places >= 0.3
+
+    def off(prior: Prior) -> float:
+        model = fit(rows, space, learner, log_size, short, FULL, prior)
+        mean, _ = model.predict(np.array([[0.5], [0.7], [0.95]]), math.log(FULL))
+        return float(np.abs(mean - [1.0, 1.4, 1.9]).max())
+
+    assert is_long.sum() > 15
+    assert off(PRIOR) < 0.3 < off(PRIOR._replace(jitter=0.0))
 
 
 def test_beyond_what_is_tuned_on_slow_calls_are_found_too() -> None:
