@@ -268,7 +268,8 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
     number, known = trial.number, worker.known
     # If this takes over a dead worker's mere claim, others may have taken its place meanwhile.
     mere, is_new = known.learners.get(run.learner), run.learner == number
-    takes_place = (is_new and not records.is_enqueued(trial)) or (mere and mere.is_blank)
+    # Enqueued trials always have a place, also one without parameters, `enqueue_trial({})`.
+    takes_place = not records.is_enqueued(trial) and (is_new or (mere and mere.is_blank))
     patience = time.monotonic() + worker.patience.rival
     while True:
         if number not in known.runs:

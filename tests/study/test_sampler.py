@@ -36,6 +36,7 @@ from tests.study.table_study import conditional
 from tests.study.table_study import expected
 from tests.study.table_study import final
 from tests.study.table_study import idle
+from tests.study.table_study import in_thread
 from tests.study.table_study import is_over
 from tests.study.table_study import optimize_some
 from tests.study.table_study import probes
@@ -167,6 +168,15 @@ def test_a_trial_enqueued_later_is_one_more_learner(is_after_the_end: bool) -> N
         study.enqueue_trial({"row": WINNER})
         study.optimize(TableObjective())
     assert study.best_trial.params["row"] == WINNER
+    assert_sound(study)
+
+
+def test_trials_enqueued_without_parameters_are_more_learners_too() -> None:
+    study = table_study(2)
+    for _ in range(4):
+        study.enqueue_trial({})
+    assert in_thread(lambda: study.optimize(TableObjective())) == []
+    assert [run.learner for _, run in runs(study)][:4] == [0, 1, 2, 3]
     assert_sound(study)
 
 
