@@ -43,13 +43,16 @@ def check_study(study: object) -> None:
 
     Raises:
         ValueError: if it is not a study.
-        NotImplementedError: if it has several objectives, as `Trial.report` does.
+        NotImplementedError: if it has several objectives.
     """
     if not isinstance(study, optuna.Study):
         raise ValueError(f"`study` must be a study of Optuna, but got {brief(study)}.")
     if len(study.directions) > 1:
         raise NotImplementedError(
-            "Trial.report is not supported for multi-objective optimization."
+            "optuna_daub allocates training data by one score, so a study must have one "
+            f"direction, but got {[each.name.lower() for each in study.directions]}: pass "
+            "`direction=` to `optuna.create_study`. For multi-objective optimization leave out "
+            "sampler, pruner and `training_sizes` of optuna_daub, and train on all the data."
         )
 
 
