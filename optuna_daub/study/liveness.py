@@ -171,7 +171,9 @@ def end_lost(study: optuna.Study, trial: optuna.Trial) -> TurnOverError:
     """End a run that others have given up, failed or taken. Return the error for its objective."""
     worker, number = worker_of(study), trial.number
     # Others only fail it. Nobody will tell another trial in its place.
-    is_told = log.as_stored(study, trial).state in (TrialState.COMPLETE, TrialState.PRUNED)
+    state = log.as_stored(study, trial).state
+    is_told = state in (TrialState.COMPLETE, TrialState.PRUNED)
+    is_told |= state == TrialState.FAIL and number not in worker.assigned  # by this process
     if is_told and not host.is_optimizing(study):
         return TurnOverError(f"trial {number} was told before")
     is_taken = worker.is_taken(number)

@@ -269,16 +269,27 @@ def test_several_trials_asked_for_at_once_have_different_learners() -> None:
     assert study.best_trial.params["row"] == WINNER
 
 
-def test_a_report_after_the_trial_was_told_leaves_no_other_trial() -> None:
+@pytest.mark.filterwarnings("ignore:The number of the values 2 did not match:UserWarning")
+@pytest.mark.parametrize(
+    ("given", "state"),
+    [
+        ({"state": TrialState.PRUNED}, TrialState.PRUNED),
+        ({"state": TrialState.FAIL}, TrialState.FAIL),
+        ({"values": [1.0, 2.0]}, TrialState.FAIL),
+    ],
+)
+def test_a_report_after_the_trial_was_told_leaves_no_other_trial(
+    given: dict[str, Any], state: TrialState
+) -> None:
     study = table_study()
     trial = study.ask()
     trial.suggest_int("row", 0, 4)
     size = next(training_sizes(trial))
-    study.tell(trial, state=TrialState.PRUNED)
+    study.tell(trial, **given)
     for late in (lambda: report(trial, size, 0.5), lambda: next(training_sizes(trial))):
         with pytest.raises(optuna.TrialPruned, match="trial 0 was told before"):
             late()
-    assert [each.state for each in study.trials] == [TrialState.PRUNED]
+    assert [each.state for each in study.trials] == [state]
 
 
 def test_ask_after_the_end_gives_an_idle_trial() -> None:
