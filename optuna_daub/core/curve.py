@@ -185,7 +185,8 @@ class LearningCurve(Remembers):
 
         They are the first, the last but one and the last of those whose seconds are known. A
         training that took `SLOW` times as long as a later one on more examples is left out: it was
-        a slow call, and otherwise more examples would seem to take far less time.
+        a slow call, and otherwise more examples would seem to take far less time. Seconds are of
+        all examples; if only new ones were used, they are in proportion.
 
         >>> LearningCurve(0, (Observation(1, 0.8, seconds=1.0),)).log_times()
         (0.0, 0.0, nan, nan, 0.0, 0.0)
@@ -193,9 +194,10 @@ class LearningCurve(Remembers):
         timed: list[tuple[float, float]] = []
         fastest = math.inf
         for seen in reversed(self.observations):
-            if seen.seconds and seen.seconds <= SLOW * fastest:
-                fastest = min(fastest, seen.seconds)
-                timed.insert(0, (math.log(seen.size), math.log(seen.seconds)))
+            seconds = (seen.seconds or 0.0) * (seen.size / (seen.examples or seen.size))
+            if 0.0 < seconds <= SLOW * fastest:
+                fastest = min(fastest, seconds)
+                timed.insert(0, (math.log(seen.size), math.log(seconds)))
         if not timed:
             return (math.nan,) * 6
         before = timed[-2] if len(timed) > 1 else (math.nan, math.nan)

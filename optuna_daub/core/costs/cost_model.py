@@ -9,7 +9,6 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from dataclasses import replace
 from statistics import median
 from typing import NamedTuple
 from typing import Protocol
@@ -177,7 +176,10 @@ def _size(curve: LearningCurve) -> tuple[float]:
 
 @dataclass(frozen=True)
 class InSeconds:
-    """Measured seconds as costs; training sizes if none were measured."""
+    """Measured seconds as costs; training sizes if none were measured.
+
+    If models go on, a learner pays for its new examples only, in proportion.
+    """
 
     full: int
     """Number of all training examples, N."""
@@ -239,7 +241,11 @@ def _own(curves: Curves, full: int, space: Space, sizes: tuple[int, ...]) -> Sec
     `curves.once`."""
     known = curves.once(taking_part, full, space)
     assert known is not None
-    return known.seconds(sizes)
+    seconds = known.seconds(sizes)
+    if not go_on(curves):
+        return seconds
+    new = np.maximum(np.array(sizes) - curves.columns(_size), 1.0)
+    return seconds._replace(log_mean=seconds.log_mean + np.log(new / np.array(sizes)))
 
 
 def is_timed(curves: Curves) -> bool:
@@ -367,11 +373,6 @@ def typical_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
     >>> typical_seconds(curves, 4000, full=4000)
     {0: 8.0}
     """
-    if go_on(curves):
-        curves = Curves(
-            replace(curve, observations=tuple(s.going_on_from(0) for s in curve.observations))
-            for curve in curves.values()
-        )
     known = curves.once(taking_part, full)
     if known is None:
         return {}
@@ -379,8 +380,9 @@ def typical_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
     found = {}
     for (learner, curve), seconds in zip(curves.items(), typical, strict=True):
         there = curve.at(size)
-        if there is not None and there.seconds:
-            found[learner] = there.seconds
+        whole = None if there is None else there.going_on_from(0).seconds
+        if whole:
+            found[learner] = whole
         elif curve.observations:
             found[learner] = seconds
     return found

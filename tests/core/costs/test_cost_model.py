@@ -183,6 +183,24 @@ def test_learners_whose_trainings_go_on_pay_for_new_examples_only() -> None:
         assert cost.expected() == pytest.approx(np.array(costs))
 
 
+def test_seconds_of_models_that_go_on_are_those_of_the_new_examples() -> None:
+    """Trained anew, the same learners take the same seconds for each example."""
+    rates, last = [0.001, 0.002, 0.005], SIZES[1]
+    anew = timed(*({n: rate * n for n in SIZES[:2]} for rate in rates))
+    used = {SIZES[0]: SIZES[0], last: last - SIZES[0]}
+    on = Curves(
+        LearningCurve(
+            i, tuple(Observation(n, 0.5, seconds=rate * k, examples=k) for n, k in used.items())
+        )
+        for i, rate in enumerate(rates)
+    )
+    later = SIZES[2:]
+    of_all, of_new = (InSeconds(FULL).seconds(Pool(curves), later) for curves in (anew, on))
+    share = np.array([1.0 - last / n for n in later])
+    assert of_new.median[:3] == pytest.approx(share * of_all.median[:3])
+    assert of_new.median[3:] == pytest.approx(of_all.median[3:]), "new ones start from nothing"
+
+
 def test_a_learner_that_was_not_timed_is_predicted_by_its_parameters() -> None:
     known = [
         LearningCurve(i, (Observation(1000, 0.8, seconds=2.0**i),), parameters={"trees": i})
