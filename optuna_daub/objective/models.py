@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.multioutput import MultiOutputClassifier
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import whole_number
@@ -131,11 +133,12 @@ class KeptModels:
 
 
 def extended(
-    model: Any, rows: Rows, arguments: Mapping[str, Any], classes: NDArray[Any] | None
+    model: Any, rows: Rows, arguments: Mapping[str, Any], classes: list[NDArray[Any]] | None
 ) -> Any:
     """Return the model after it has learnt from these rows too, by `partial_fit`.
 
-    A model that asks for all classes, as classifiers do, is given them.
+    A model that asks for all classes, as classifiers do, is given them: those of each output, or
+    if there are several outputs and one model for all of them, the numbers of the outputs.
     """
     if not len(rows):  # the same share of a small fold for both sizes
         return model
@@ -143,6 +146,8 @@ def extended(
     more = {}
     if classes is not None and accepts(model.partial_fit, 2, "classes"):
         asks = "classes" in signature(model.partial_fit).parameters or is_classifier(model)
-        more = {"classes": classes} if asks else {}
+        of_all = classes[0] if len(classes) == 1 else np.arange(len(classes))
+        own = classes if isinstance(model, MultiOutputClassifier) else of_all
+        more = {"classes": own} if asks else {}
     model.partial_fit(rows.X, rows.y, **with_weights(model, rows, {**more, **arguments}))
     return model

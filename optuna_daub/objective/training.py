@@ -163,10 +163,11 @@ class Training:
         return fitted(estimator, rows, arguments)
 
     @cached_property
-    def _classes(self) -> NDArray[Any] | None:
-        """All labels, for the first call of `partial_fit`; None if targets are none."""
-        labels = class_labels(self.division.rows.y)
-        return None if labels is None else labels.names
+    def _classes(self) -> list[NDArray[Any]] | None:
+        """All labels of each output, for the first call of `partial_fit`; None without any."""
+        columns = np.atleast_2d(self.division.rows.y.T)
+        labels = [found.names for y in columns if (found := class_labels(y)) is not None]
+        return labels if len(labels) == len(columns) else None
 
     def fit_arguments_of(
         self, estimator: Any, training: Rows, validation: Rows | None

@@ -16,7 +16,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.datasets import make_classification
 from sklearn.linear_model import SGDClassifier
 from sklearn.linear_model import SGDRegressor
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from optuna_daub import DAUBPruner
@@ -145,6 +147,30 @@ def test_classes_that_come_late_are_known_from_the_first_rows_on() -> None:
     y = np.where(np.arange(1500) % 300 == 7, "rare", np.where(Y > 0, "yes", "no"))
     objective = TrainingSizeObjective(linear, X, y, incremental=True, stratify=False)
     assert [*objective.refit(searched(objective)).classes_] == ["no", "rare", "yes"]
+
+
+def test_classes_of_several_outputs_are_those_of_each() -> None:
+    late = np.where(np.arange(1500) % 300 == 7, "rare", np.where(Y > 0, "yes", "no"))
+    y = np.column_stack([late, np.where(X[:, 1] > 0, "up", "down")])
+
+    def build(trial: optuna.Trial) -> MultiOutputClassifier:
+        return MultiOutputClassifier(linear(trial))
+
+    objective = TrainingSizeObjective(build, X, y, scoring=accuracy, incremental=True)
+    model = objective.refit(searched(objective))
+    found = [[*each.classes_] for each in model.estimators_]  # `fit` alone sets its `classes_`
+    assert found == [["no", "rare", "yes"], ["down", "up"]]
+
+
+def test_a_model_of_several_labels_at_once_is_given_their_numbers() -> None:
+    y = np.column_stack([Y > 0, X[:, 1] > 0]).astype(int)
+
+    def build(trial: optuna.Trial) -> MLPClassifier:
+        alpha = trial.suggest_float("alpha", 1e-5, 1, log=True)
+        return MLPClassifier((5,), alpha=alpha, random_state=0)
+
+    objective = TrainingSizeObjective(build, X, y, scoring=accuracy, incremental=True)
+    assert objective.refit(searched(objective)).predict(X).shape == y.shape
 
 
 def test_the_winner_is_at_hand_as_it_was_scored() -> None:
