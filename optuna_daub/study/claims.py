@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import optuna
 from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
 
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
@@ -122,6 +123,24 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
                     log.write_run(study, trial, started)
                 return started
         time.sleep(SHORTEST_WAIT)
+
+
+def settle_at_end(
+    study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run, state: TrialState
+) -> Run:
+    """Return the run of a trial that ends, idle if another learner has the same parameters.
+
+    So parameters are compared if the objective asks for no sizes, or fails before it does. Not as
+    long as nothing was trained: then the program may fail, not its parameters.
+    """
+    number, is_begun = trial.number, worker.known.is_begun
+    is_unsettled = state == TrialState.FAIL and worker.newcomers.get(number) is False
+    may_repeat = state == TrialState.PRUNED or (is_unsettled and is_begun)
+    if not may_repeat or run.learner != number or run.inherited:
+        return run
+    with worker.lock:
+        other = worker.known.twin(number) if number in worker.known.runs else None
+        return run if other is None else repeating(study, worker.known, trial, run, other)
 
 
 def repeating(study: optuna.Study, known: Known, trial: log.AnyTrial, run: Run, other: int) -> Run:

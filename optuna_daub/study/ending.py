@@ -26,7 +26,7 @@ from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
-from optuna_daub.study.claims import repeating
+from optuna_daub.study.claims import settle_at_end
 from optuna_daub.study.exploring import fixed_by
 from optuna_daub.study.exploring import has_explored
 from optuna_daub.study.limits import limits_seen
@@ -103,16 +103,9 @@ def close(
     if run is None:
         return
     is_answer, is_complete = trial.last_step == full_size, state == TrialState.COMPLETE
+    run = settle_at_end(study, worker, trial, run, state)
     ending = _Ending(study, worker, trial, run, policy, state)
     _keep_value(ending, values)
-    if state == TrialState.PRUNED and run.learner == number and not run.inherited:
-        # The same parameters twice are one learner. If the objective asks for no sizes, the
-        # parameters are compared after the first score.
-        with worker.lock:
-            other = worker.known.twin(number) if number in worker.known.runs else None
-            if other is not None:
-                run = repeating(study, worker.known, trial, run, other)
-                ending = replace(ending, run=run)
     _learn(ending, assigned, learn)
     # Under the lock: another thread could look and assign this learner again before the failure of
     # this run is stored.
@@ -367,8 +360,9 @@ def _watch(ending: _Ending) -> None:
         SetupError: if no learner of an open pool was ever trained, and all fail by one error.
     """
     worker, run = ending.worker, ending.run
-    if ending.state != TrialState.FAIL or run.learner is None:
+    if ending.state != TrialState.FAIL:
         worker.failed_in_a_row = frozenset()
+    if ending.state != TrialState.FAIL or run.learner is None:
         return
     before, worker.failed_in_a_row = worker.failed_in_a_row, worker.failed_in_a_row | {run.learner}
     if not len(before) < MANY_FAILURES == len(worker.failed_in_a_row):

@@ -286,6 +286,34 @@ def test_a_newcomer_gives_way_to_one_whose_first_run_has_failed() -> None:
     assert repeats(study) == {0: 1}
 
 
+def test_points_that_fail_before_they_ask_for_sizes_are_one_learner_each() -> None:
+    def failing(trial: optuna.Trial) -> float:
+        x = trial.suggest_int("x", 0, 3)
+        if x < 3:
+            raise ArithmeticError(f"no model for {x}")
+        return trained(trial, 0.5)
+
+    study = open_study(RandomSampler(seed=0), n_learners=4)
+    study.enqueue_trial({"x": 3})
+    study.optimize(failing, catch=ArithmeticError, n_trials=60)
+    states = [(curve.params["x"], curve.state) for curve in learning_curves(study)]
+    assert sorted(states) == [(0, "dropped"), (1, "dropped"), (2, "dropped"), (3, "best")]
+    for number, learner in repeats(study).items():
+        assert study.trials[number].user_attrs["daub:reason"] == gives_way_to(learner)
+
+
+def test_a_program_that_fails_at_first_can_be_mended_and_goes_on() -> None:
+    def broken(trial: optuna.Trial) -> float:
+        trial.suggest_categorical("kind", ["tree", "linear"])
+        raise ImportError("no package")
+
+    study = open_study(RandomSampler(seed=0))
+    with pytest.raises(ValueError, match="The first 5 learners have all failed by one error"):
+        study.optimize(broken, catch=ImportError, n_trials=60)
+    study.optimize(conditional, n_trials=30)
+    assert best_learner(study) is not None
+
+
 def test_a_plain_objective_pays_one_probe_at_most() -> None:
     study = open_study(RandomSampler(seed=0))
     study.optimize(plain, n_trials=300)
