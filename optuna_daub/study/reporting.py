@@ -128,7 +128,7 @@ def report(
         seen = _checked(size, score, training_score, n_validation, seconds, examples)
         _check_size(trial, worker, seen.size)
         if isinstance(study.pruner, AllocationPruner):
-            _check_needs(study.pruner, seen, trial)
+            _check_needs(_pruner_of(trial), seen, trial)
         if turn is not None and turn.steps:
             _check_steps(trial, turn.steps)
             # Check just before the write: whoever took over the learner trains on this size too.
@@ -148,6 +148,13 @@ def report(
 def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
     pruner = trial.study.pruner
     if isinstance(pruner, AllocationPruner):
+        is_wrong = trial.study.direction == StudyDirection.MINIMIZE
+        if is_wrong and pruner.policy.needs.mean_of_examples:
+            raise SetupError(
+                f"{type(pruner).__name__} needs scores in [0, 1] that are larger for better "
+                'learners: create the study with `direction="maximize"`, and report 1 - error '
+                "for an error rate."
+            )
         return pruner
     found = "the class itself" if isinstance(pruner, type) else type(pruner).__name__
     raise SetupError(
@@ -314,11 +321,6 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
     needs, name = pruner.policy.needs, type(pruner).__name__
     is_missing = seen.training_score is None
     if needs.mean_of_examples:
-        if trial.study.direction == StudyDirection.MINIMIZE:
-            raise ValueError(
-                f"{name} needs scores in [0, 1] that are larger for better learners: create the "
-                'study with `direction="maximize"`, and report 1 - error for an error rate.'
-            )
         if seen.is_finite:
             where = f"trial {trial.number} at {seen.size:,} training examples"
             check_probe(seen, where, needs.n_validation)

@@ -64,6 +64,7 @@ from tests.study.table_study import final
 from tests.study.table_study import is_over
 from tests.study.table_study import pair
 from tests.study.table_study import probes
+from tests.study.table_study import raising
 from tests.study.table_study import reporting
 from tests.study.table_study import runs
 
@@ -646,10 +647,11 @@ def test_a_plain_report_lacks_the_training_score(objective: Objective, n_learner
     assert len(study.trials) == 1
 
 
-def test_scores_to_minimize_are_refused() -> None:
+def test_scores_to_minimize_are_refused_before_anything_is_trained() -> None:
     study = abc_study(direction="minimize")
+    before = raising(AssertionError("it was trained"))
     with pytest.raises(ValueError, match=r'larger for better .* `direction="maximize"`'):
-        study.optimize(TableObjective(FOUR))
+        study.optimize(TableObjective(FOUR, before=before))
     assert not study.trials[0].intermediate_values
 
 
