@@ -164,7 +164,7 @@ class TrainingSizeObjective:
             in time order shares are not kept, but every class must be present.
         shuffle: Shuffle the rows; False for rows in time order.
         incremental: Train further on the new rows only, by `partial_fit`. In time order the new
-            rows are older ones. Costs in examples count the new rows.
+            rows are older ones. Costs count the new rows only.
         keep_models: Number of learners, those trained last, whose models are kept in memory; or a
             folder for this study's models. None: 32 learners. Nothing is kept without
             `incremental` or a third argument of `build`.

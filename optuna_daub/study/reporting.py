@@ -107,7 +107,7 @@ def report(
             `training_sizes` yielded this size.
         examples: number of examples that this training used, from 1 to `size`, if it continued
             with the model of an earlier size. None (the default): `size`. It is the cost in
-            examples.
+            examples; seconds are taken to be in proportion.
 
     Raises:
         ValueError: if `trial` is not a trial of Optuna; `training_sizes` did not yield the size;
