@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
-import lzma
 import re
-import zipfile
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from itertools import filterfalse
 from itertools import pairwise
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO
 from typing import Any
-from typing import cast
 
 from optuna_daub.core.checks import brief
+from optuna_daub.tabular.lines import SEPARATORS
+from optuna_daub.tabular.lines import fault_of
+from optuna_daub.tabular.lines import first_lines
+from optuna_daub.tabular.lines import no_text
 from optuna_daub.tabular.table import BLANKS
 from optuna_daub.tabular.table import GROUPING
 from optuna_daub.tabular.table import MISSING_WORDS
@@ -39,10 +38,6 @@ from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import is_text
 from optuna_daub.tabular.table import plain_numbers
 
-
-SAMPLE = 1 << 18
-"""Bytes that are read to find encoding, separator and decimal sign."""
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 _NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
 _COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
@@ -82,23 +77,27 @@ class _Text:
     """For each column, whether pandas would lose how its numbers or truth values are written."""
     has_open_ends: bool
     """True if all lines but the header end with a separator."""
+    n_row_names: int
+    """Number of cells of each line beyond the names. They come first, and name the rows."""
 
 
 def read_text(path: Path, header: Header, learnt: Learnt | None) -> Table:
     """Return the table in a text file; arguments and errors are those of `read_table`."""
     how = _looked_at(path, header, learnt)
-    try:
-        frame, written = _parsed(path, how, how.encoding, learnt)
-        encoding = how.encoding
-    except UnicodeDecodeError:
-        encoding = "cp1252"
-        frame, written = _parsed(path, how, encoding, learnt)
+    how, frame, written = _decoded(path, how, learnt)
     notes = []
     if how.separator != "," or how.signs.decimal == ",":
         signs = " and decimal commas" if how.signs.decimal == "," else ""
         notes.append(f"Read with {SEPARATORS[how.separator]} between the columns{signs}.")
-    if encoding == "cp1252":
+    if how.encoding == "cp1252":
         notes.append("The file is not UTF-8: read as Windows-1252.")
+    if n := how.n_row_names:
+        cells = "cell of each line is" if n == 1 else f"{n} cells of each line are"
+        notes.append(
+            "The first line has fewer names than other lines have cells: the first "
+            f"{cells} taken for the name of a row, and left out. Write a name above each column "
+            "if that is wrong."
+        )
     if not how.has_header:
         table = without_names(frame, header)
         frame, notes = table.frame, [*notes, *table.notes]
@@ -121,14 +120,34 @@ def without_names(frame: Any, header: Header) -> Table:
     return Table(frame, (said,))
 
 
-def _parsed(
-    path: Path, how: _Text, encoding: str, learnt: Learnt | None
-) -> tuple[Any, dict[str, Any]]:
+def _decoded(path: Path, how: _Text, learnt: Learnt | None) -> tuple[_Text, Any, dict[str, Any]]:
+    """Return how a text file was read at last, and the results of `_parsed`."""
+    for encoding in dict.fromkeys((how.encoding, "cp1252")):
+        how = replace(how, encoding=encoding)
+        try:
+            return how, *_parsed(path, how, learnt)
+        except UnicodeDecodeError:
+            continue
+        except imported("pandas").errors.ParserError as error:
+            said = fault_of(
+                path,
+                encoding,
+                how.separator,
+                skipped=how.skipped,
+                has_header=how.has_header,
+                is_open="EOF inside string" in str(error),
+            )
+            cannot = f"{path} cannot be read as a {path.suffix} file"
+            raise TableError(f"{cannot}: {said or error}") from error
+    raise no_text(path)
+
+
+def _parsed(path: Path, how: _Text, learnt: Learnt | None) -> tuple[Any, dict[str, Any]]:
     """Return the data frame of a text file, and the columns as written that were rewritten.
 
     Columns without a header have numbers as names.
     """
-    options = _options(how, encoding)
+    options = _options(how)
     keys, names = [*range(len(how.is_text))], _names(len(how.is_text))
     if how.has_header:
         keys = names = [*imported("pandas").read_csv(path, nrows=0, **options).columns]
@@ -147,9 +166,8 @@ def _parsed(
         again = _read(path, keys, kept, dtype=types, **options)
         for key in kept:
             frame[key] = again[key]
-    return frame, {
-        name: written[key] for key, name in zip(keys, names, strict=True) if key in written
-    }
+    written = {name: written[key] for key, name in zip(keys, names, strict=True) if key in written}
+    return frame, written
 
 
 def told_truth(frame: Any, keys: Iterable[Any], learnt: Learnt | None) -> dict[Any, Any]:
@@ -189,7 +207,7 @@ def as_in_file(
     return words, written
 
 
-def _options(how: _Text, encoding: str) -> dict[str, Any]:
+def _options(how: _Text) -> dict[str, Any]:
     """Return the arguments of pandas for a text file."""
     return {
         "sep": how.separator,
@@ -200,7 +218,7 @@ def _options(how: _Text, encoding: str) -> dict[str, Any]:
         "index_col": False if how.has_open_ends else None,
         "low_memory": False,
         "skipinitialspace": True,
-        "encoding": encoding,
+        "encoding": how.encoding,
     }
 
 
@@ -211,7 +229,9 @@ def _read(path: Path, keys: list[Any], words: Collection[Any], **options: Any) -
         options["na_values"] = {k: [""] if k in words else ["", *MISSING_WORDS] for k in keys}
         if options["index_col"] is False:  # pandas warns of the empty ends of lines
             options["usecols"] = range(len(keys))
-    return imported("pandas").read_csv(path, **options)
+    frame = imported("pandas").read_csv(path, **options)
+    frame.index = imported("pandas").RangeIndex(len(frame))  # instead of names of rows
+    return frame
 
 
 def _names(count: int) -> list[str]:
@@ -220,7 +240,7 @@ def _names(count: int) -> list[str]:
 
 def _looked_at(path: Path, header: Header, learnt: Learnt | None) -> _Text:
     """Return the format of a text file, from its first lines."""
-    encoding, told, lines = _first_lines(path)
+    encoding, told, lines = first_lines(path)
     separator = told if told in SEPARATORS else _separator(lines, path, learnt)
     first, *rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     has_header = has_names([first, *rows], header)
@@ -232,30 +252,24 @@ def _looked_at(path: Path, header: Header, learnt: Learnt | None) -> _Text:
     cells = [cell for row in rows for cell in row if cell]
     signs = signs_of_numbers(cells, separator, learnt.signs if learnt else NO_SIGNS)
     columns = [*zip_longest(*(rows if has_header else [first, *rows]), fillvalue="")]
-    if has_header and not has_open_ends:
-        # Cells beyond the names come first: they name the rows.
-        columns = columns[max(len(columns) - len(first), 0) :]
+    n_row_names = 0
+    if has_header and rows and not has_open_ends:
+        n_row_names = max(len(rows[0]) - len(first), 0)  # as pandas counts them
+        columns = columns[n_row_names:]
     is_text = tuple(_is_text(column, signs) for column in columns)
     is_written = tuple(map(_is_written, columns))
     skipped = int(told != "")
     return _Text(
-        encoding, separator, signs, skipped, has_header, is_text, is_written, has_open_ends
+        encoding,
+        separator,
+        signs,
+        skipped,
+        has_header,
+        is_text,
+        is_written,
+        has_open_ends,
+        n_row_names,
     )
-
-
-def _first_lines(path: Path) -> tuple[str, str, list[str]]:
-    """Return a text file's encoding, the separator in Excel's line `sep=;`, and lines after it."""
-    with _opened(path) as file:
-        sample = file.read(SAMPLE) + file.readline() + file.readline()  # whole lines, two at least
-    encoding = _encoding(sample)
-    text = sample.decode(encoding, errors="ignore")
-    lines = text.splitlines()
-    told = re.fullmatch(r'"?sep=(.)"?', lines[0].strip()) if lines else None
-    lines = [line for line in lines[1 if told else 0 :] if line.strip()]
-    if not lines:
-        raise TableError(f"A table must have rows to learn from, but {path} is empty.")
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    return encoding, told[1] if told else "", lines
 
 
 def signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Signs:
@@ -308,39 +322,6 @@ def _is_written(cells: Sequence[str]) -> bool:
     return any(map(_CODE.match, known)) or (not are_plain and {*known} <= {*_TRUTH})
 
 
-def _opened(path: Path) -> IO[bytes]:
-    match path.suffix.lower():
-        case ".gz":
-            return cast(IO[bytes], gzip.open(path))
-        case ".bz2":
-            return bz2.open(path)
-        case ".xz":
-            return lzma.open(path)
-        case ".zip":
-            archive = zipfile.ZipFile(path)
-            if len(archive.namelist()) != 1:
-                raise TableError(
-                    f"An archive must hold one file, but {path} holds {len(archive.namelist())}."
-                )
-            return archive.open(archive.namelist()[0])
-    return path.open("rb")
-
-
-def _encoding(sample: bytes) -> str:
-    if sample.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
-        return "utf-32" if sample[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") else "utf-16"
-    zeros = [sample[at:SAMPLE:2].count(0) for at in (0, 1)]
-    if 2 * max(zeros) > len(sample) / 2:  # most letters have a zero beside them
-        return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
-    for cut in range(4):  # the sample may end within a character
-        try:
-            sample[: len(sample) - cut].decode("utf-8")
-        except UnicodeDecodeError:
-            continue
-        return "utf-8-sig"
-    return "cp1252"
-
-
 def _separator(lines: Sequence[str], path: Path, learnt: Learnt | None) -> str:
     """Return the separator that gives most lines as many cells as the first one."""
     found = {}
@@ -351,6 +332,8 @@ def _separator(lines: Sequence[str], path: Path, learnt: Learnt | None) -> str:
             found[sign] = (alike, widths[0])
     if not found and learnt:  # the model may need one column only
         return next((sign for sign in SEPARATORS if not any(sign in x for x in lines)), ",")
+    if not found and not lines[0].isprintable():
+        raise no_text(path)
     if not found:
         raise TableError(
             f"A table must have at least two columns, but the first line of {path}, "

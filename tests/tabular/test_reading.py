@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optuna_daub.tabular.lines import SAMPLE
 from optuna_daub.tabular.reading import read_table
 from optuna_daub.tabular.table import NO_SIGNS
 from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import Signs
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import as_numbers
-from optuna_daub.tabular.text_files import SAMPLE
 
 
 pandas = pytest.importorskip("pandas")
