@@ -11,6 +11,7 @@ import numpy as np
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
+from optuna_daub.study.messages import message_of
 from optuna_daub.tabular.table import MISSING_WORDS
 from optuna_daub.tabular.table import NO_NAMES
 from optuna_daub.tabular.table import NO_SIGNS
@@ -76,7 +77,8 @@ def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = 
     names = [*map(text_of, frame.columns)]  # of several levels too
     check_names(names, learnt)
     if len(frame) == 0:
-        raise TableError("A table must have rows to learn from, but this one has none.")
+        none = "A table must have rows to learn from, but this one has none."
+        raise TableError(" ".join([none, *table.notes]))  # one may tell of another sheet
     notes = (*table.notes, *_left_out(frame.index))
     frame = _without_arrow(frame.set_axis(names, axis=1).reset_index(drop=True))
     if not table.is_from_text:
@@ -177,8 +179,12 @@ def _read_file(path: Path, header: Header, learnt: Learnt | None) -> Table:
     except (ImportError, TableError):
         raise
     except Exception as error:  # libraries raise many kinds for a broken file
-        reason = str(error).strip().splitlines()[0]
-        raise TableError(f"{path} cannot be read as a {ending} file: {reason}") from error
+        if isinstance(error, OSError) and error.strerror:  # such as "Permission denied"
+            raise TableError(f"{path} cannot be read: {error.strerror}.") from error
+        raise TableError(
+            f"{path} cannot be read as a {ending} file: it is damaged, locked by a password or of "
+            f"another kind ({message_of(error).rstrip('.')}). Save it anew."
+        ) from error
     raise TableError(f"A table must be a file of {READABLE}, but got {path.name}.")
 
 
@@ -196,7 +202,7 @@ def _check_is_file(path: Path) -> None:
 def _read_excel(path: Path, header: Header, learnt: Learnt | None) -> Table:
     pandas = imported("pandas")
     imported("openpyxl")
-    with pandas.ExcelFile(path) as book:
+    with pandas.ExcelFile(path, engine="openpyxl") as book:
         lines = pandas.read_excel(book, header=None, nrows=MAX_LINES, dtype=object).to_numpy()
         rows = [["" if pandas.isna(cell) else str(cell) for cell in line] for line in lines]
         if rows and not has_names(rows, header):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -115,6 +117,12 @@ def test_a_first_line_of_data_is_seen_and_said(text: str, tmp_path: Path) -> Non
         ("t.parquet", b"this is no parquet", r"cannot be read as a \.parquet file"),
         ("t.csv.gz", b"this is not compressed", r"cannot be read as a \.gz file"),
         ("t.xlsx", b"no archive", r"cannot be read as a \.xlsx file"),
+        (
+            "t.xlsx",
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" * 99,
+            "locked by a password or of another kind",
+        ),
+        ("t.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-9], "it is damaged, .*EOFError"),
         ("t.json", b"{}", r"must be a file of CSV and TSV .* but got t\.json"),
         ("table", b"a,b\n", "must be a file of"),
         ("t.csv", b'a,b\n1,2\n3,4,5,6\n"', r"cannot be read as a \.csv file"),
@@ -131,6 +139,29 @@ def test_what_cannot_be_read_is_said_in_a_sentence(
     with pytest.raises(TableError, match=match) as error:
         read_table(tmp_path / name)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    monkeypatch.setattr(pandas, "read_parquet", refused)
+    with pytest.raises(TableError, match=r"t\.parquet cannot be read: Permission denied\.$"):
+        read_table(tmp_path / "t.parquet")
+
+
+def test_a_table_in_the_second_sheet_is_not_called_empty_without_a_word(tmp_path: Path) -> None:
+    pytest.importorskip("openpyxl")
+    with pandas.ExcelWriter(tmp_path / "t.xlsx") as book:
+        pandas.DataFrame({"Read me": []}).to_excel(book, sheet_name="notes", index=False)
+        houses().to_excel(book, sheet_name="houses")
+    with pytest.raises(
+        TableError, match=r"has none\. Only the first of 2 sheets is read, 'notes'"
+    ):
+        read_table(tmp_path / "t.xlsx")
 
 
 def test_names_of_several_levels_are_one_text_each() -> None:
