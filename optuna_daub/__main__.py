@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
+import sys
 import time
 from collections.abc import Iterator
 from importlib import metadata
@@ -34,7 +36,7 @@ EXTRAS = ("tabular", "boosters", "data", "plot", "dashboard", "workers")
 def main() -> int:
     """Run a command, or print versions and run the self-test; return 0 on success."""
     parser = argparse.ArgumentParser(prog="python -m optuna_daub", description=__doc__)
-    commands = parser.add_subparsers(title="commands", metavar="")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     # Commands for tables import their packages late: a bare installation lacks them.
     from optuna_daub.tabular import commands as of_tables
 
@@ -44,27 +46,40 @@ def main() -> int:
     if unknown:  # argparse would show the usage of all commands
         asked.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     if "run" in asked:
-        return of_tables.run(asked, print)
-    print(f"{DISTRIBUTION} {__version__}")
-    print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+        return of_tables.run(asked, say)
+    say(f"{DISTRIBUTION} {__version__}")
+    say(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
     for name in ("optuna", "numpy", "scikit-learn", "scipy"):
-        print(f"{name} {metadata.version(name)}")
-    print("\nExtras")
+        say(f"{name} {metadata.version(name)}")
+    say("\nExtras")
     try:
         lines = [f"{extra:<9}  {extra_line(extra)}" for extra in EXTRAS]
     except metadata.PackageNotFoundError:
         lines = ["unknown: these are sources that were not installed"]
-    print(*(f"  {line}" for line in lines), sep="\n")
-    print("\nSelf-test: eight nearest-neighbour classifiers on scikit-learn's digits")
+    say("\n".join(f"  {line}" for line in lines))
+    say("\nSelf-test: eight nearest-neighbour classifiers on scikit-learn's digits")
     began = time.perf_counter()
     problem = None
     try:
-        print(f"  {self_test()}")
+        say(f"  {self_test()}")
     except Exception as error:  # any error belongs in a bug report
         problem = f"{type(error).__name__}: {error}"
     seconds = time.perf_counter() - began
-    print(f"  {'passed' if problem is None else f'FAILED: {problem}'} ({seconds:.1f} s)")
+    say(f"  {'passed' if problem is None else f'FAILED: {problem}'} ({seconds:.1f} s)")
     return 0 if problem is None else 1
+
+
+def say(text: str) -> None:
+    """Print a text at once. Signs that the terminal does not have are shown as codes.
+
+    If nobody reads the output any more, as behind `| head -1`, it goes nowhere: a search is not
+    lost by that.
+    """
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def extra_line(extra: str) -> str:

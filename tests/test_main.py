@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
+from io import BytesIO
+from io import TextIOWrapper
 from pathlib import Path
 from typing import NoReturn
 
@@ -120,3 +123,32 @@ def test_an_unknown_argument_is_refused(
     with pytest.raises(SystemExit, match="2"):
         program.main()
     assert "unrecognized arguments: --quiet" in capsys.readouterr().err
+
+
+def test_output_that_nobody_reads_ends_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="utf-8") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        program.say("one line")
+        program.say("x" * 100_000)
+        monkeypatch.undo()
+
+
+def test_a_sign_that_the_output_does_not_have_is_shown_as_a_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown = BytesIO()
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(shown, "cp1252"))
+    program.say("`Ł` in €")
+    assert shown.getvalue().decode("cp1252").splitlines() == ["`\\u0141` in €"], "at once"
+    monkeypatch.undo()
+
+
+def test_an_unknown_command_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["optuna_daub", "tune"])
+    with pytest.raises(SystemExit, match="2"):
+        program.main()
+    assert "argument COMMAND: invalid choice: 'tune'" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from sklearn.datasets import make_classification
 
 from optuna_daub.core.checks import brief
 from optuna_daub.spaces import SPACES
+from optuna_daub.study.messages import message_of
 from optuna_daub.tabular.fitting import fit
 from optuna_daub.tabular.model import TabularModel
 from optuna_daub.tabular.reading import READABLE
@@ -182,7 +183,7 @@ def _predict(asked: argparse.Namespace, say: Any) -> None:
     except Exception as error:  # joblib raises many kinds for a file that is not a model
         raise TableError(
             f"`--model` must be a file that `fit` has saved, but {asked.model} cannot be loaded: "
-            f"{type(error).__name__}."
+            f"{message_of(error).rstrip('.')}."
         ) from error
     if not isinstance(model, TabularModel):
         raise TableError(
@@ -201,9 +202,23 @@ def _predict(asked: argparse.Namespace, say: Any) -> None:
     for said in dict.fromkeys(str(warning.message) for warning in caught):
         sys.stderr.write(f"{said}\n")
     if asked.out is None:
-        say(found.to_csv(index=False, lineterminator="\n").rstrip("\n"))
+        text = found.to_csv(index=False, lineterminator="\n").rstrip("\n")
+        _check_printable(text)
+        say(text)
     else:
         found.to_csv(asked.out, index=False)
+
+
+def _check_printable(text: str) -> None:
+    """Raise a TableError if predictions have signs that the output cannot show."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise TableError(
+            f"Predictions must be printed in {encoding}, which has no {text[error.start]!a}: "
+            "`--out` writes them to a file in UTF-8."
+        ) from error
 
 
 def _add_time(parser: argparse.ArgumentParser, minutes: int, what: str) -> None:

@@ -124,6 +124,7 @@ def fit(
         raise ValueError(f"`say` must be a function or None, but got {brief(say)}.")
     say = say or _silent
     models, jobs = _checked_models(models), _checked_jobs(jobs)
+    storage = opened(storage)
     ready = _prepared(
         table,
         target,
@@ -144,7 +145,6 @@ def fit(
         seed=seed,
         categories=ready.preparation.categories_,
     )
-    storage = opened(storage)
     notes = [*ready.notes, *_few_folds(search)]
     for note in notes[len(ready.notes) :]:
         say(note)

@@ -10,6 +10,9 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -584,6 +587,38 @@ def test_a_command_says_each_warning_once_and_without_a_line_of_code(
     assert (code, said.count("\n")) == (0, 4)
     assert error.startswith("`colour` should have the words of `fit`, but 3 of 3 are new")
     assert error.count("\n") == 1
+
+
+class Gone:
+    """A class of a package that is not installed where the model is loaded."""
+
+    def __reduce__(self) -> Any:
+        return __import__, ("a_package_that_is_gone",)
+
+
+def test_a_package_that_a_model_needs_is_named(run: Run) -> None:
+    joblib.dump(Gone(), "m")
+    code, _, error = run("predict", "t.csv", "--model", "m")
+    assert code == 2
+    assert "m cannot be loaded: ModuleNotFoundError: No module named 'a_package_that_is" in error
+
+
+def test_predictions_that_the_output_cannot_show_are_not_changed(
+    answered: tuple[TabularModel, str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = replace(answered[0], classes=np.array(["n€", "Ł"], object))
+    model.save("m")
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(BytesIO(), "cp1252"))
+    code, _, error = run("predict", "t.csv", "--model", "m")
+    assert (code, error.count("\n")) == (2, 1)
+    assert "must be printed in cp1252, which has no '\\u0141': `--out` writes" in error
+    assert run("predict", "t.csv", "--model", "m", "--out", "out.csv")[0] == 0
+    assert {*pandas.read_csv("out.csv").target} == {"n€", "Ł"}
+
+
+def test_a_storage_that_cannot_be_opened_is_said_before_the_table_is_read() -> None:
+    with pytest.raises(ValueError, match=r"`storage` must be a URL"):
+        fit("absent.csv", "target", storage="sqlite:////no/where.db")
 
 
 def test_the_same_seed_makes_the_same_numbers_of_text() -> None:
