@@ -30,8 +30,10 @@ from optuna_daub.study.agreement import sample_agreement
 from optuna_daub.study.storages import opened
 from optuna_daub.tabular.columns import checked_columns
 from optuna_daub.tabular.columns import said_total
+from optuna_daub.tabular.held_out import FOLDS
+from optuna_daub.tabular.held_out import check_room
 from optuna_daub.tabular.metrics import Metric
-from optuna_daub.tabular.metrics import check_measures_times
+from optuna_daub.tabular.metrics import check_measures
 from optuna_daub.tabular.metrics import checked_metric
 from optuna_daub.tabular.model import Found
 from optuna_daub.tabular.model import Row
@@ -41,7 +43,6 @@ from optuna_daub.tabular.preparation import Preparation
 from optuna_daub.tabular.process import limited
 from optuna_daub.tabular.process import quiet
 from optuna_daub.tabular.reading import read_table
-from optuna_daub.tabular.search import FOLDS
 from optuna_daub.tabular.search import Say
 from optuna_daub.tabular.search import Search
 from optuna_daub.tabular.table import Header
@@ -240,7 +241,8 @@ def _prepared(
         say(note)
     goal = checked_target(frame, target, task, given.written)
     measure = checked_metric(metric, goal.task, len(goal.classes))
-    check_measures_times(measure, goal.times)
+    check_measures(measure, goal)
+    check_room(goal)
     left_out = set()
     for name in listed("ignore", ignore, "columns"):
         if (text := text_of(name)) not in frame.columns:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
 from optuna_daub.objective.scorer_names import scorer_meant
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.table import TableError
-from optuna_daub.tabular.target import Times
+from optuna_daub.tabular.target import Target
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,6 @@ ALIASES: Mapping[Task, Mapping[str, str]] = MappingProxyType(
     {
         "classification": {
             "acc": "accuracy",
-            "log_loss": "neg_log_loss",
             "logloss": "neg_log_loss",
             "nll": "neg_log_loss",
             "cross_entropy": "neg_log_loss",
@@ -82,24 +85,19 @@ ALIASES: Mapping[Task, Mapping[str, str]] = MappingProxyType(
             "weighted_f1": "f1_weighted",
             "mcc": "matthews_corrcoef",
             "brier": "neg_brier_score",
-            "brier_score": "neg_brier_score",
         },
         "regression": {
             "rmse": "neg_root_mean_squared_error",
-            "root_mean_squared_error": "neg_root_mean_squared_error",
             "mse": "neg_mean_squared_error",
-            "mean_squared_error": "neg_mean_squared_error",
             "mae": "neg_mean_absolute_error",
-            "mean_absolute_error": "neg_mean_absolute_error",
             "medae": "neg_median_absolute_error",
-            "median_absolute_error": "neg_median_absolute_error",
             "mape": "neg_mean_absolute_percentage_error",
-            "mean_absolute_percentage_error": "neg_mean_absolute_percentage_error",
             "rmsle": "neg_root_mean_squared_log_error",
         },
     }
 )
-"""Scorers of scikit-learn by their names in FLAML, in AutoGluon and in everyday use."""
+"""Scorers of scikit-learn by their names in FLAML, in AutoGluon and in everyday use. A name
+without `neg_` needs no entry."""
 
 OWN: Mapping[Task, tuple[str, ...]] = MappingProxyType(
     {
@@ -151,6 +149,15 @@ OF_TWO_CLASSES = ("f1", "precision", "recall", "average_precision")
 OF_RATIOS = ("percentage_error", "log_error", "gamma_deviance", "poisson_deviance")
 """Ends of the names of metrics that compare amounts by their ratio to 0."""
 
+LEAST: Mapping[str, tuple[str, Callable[[NDArray[Any]], NDArray[np.bool_]]]] = MappingProxyType(
+    {
+        "log_error": ("above -1", lambda amounts: amounts > -1),
+        "gamma_deviance": ("above 0", lambda amounts: amounts > 0),
+        "poisson_deviance": ("of at least 0", lambda amounts: amounts >= 0),
+    }
+)
+"""Amounts that scikit-learn's metrics can compare, by the ends of their names."""
+
 BY_PROBABILITIES = ("log_loss", "brier_score", "roc_auc", "average_precision")
 """Parts of the names of metrics that compare probabilities of classes."""
 
@@ -177,10 +184,10 @@ def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
     if name is None:
         name = "accuracy" if task == "classification" else "r2"
     key = text_of(name).strip().lower().replace("-", "_").replace(" ", "_")
-    scoring = ALIASES[task].get(key, key)
-    if scoring not in OWN[task]:
+    scoring = _scorer(key, task)
+    if not scoring:
         other: Task = "regression" if task == "classification" else "classification"
-        if ALIASES[other].get(key, key) in OWN[other]:
+        if _scorer(key, other):
             raise TableError(
                 f"`metric` must be one of {task}, but {brief(name)} is one of {other}: give "
                 f'`task="{other}"`, or one of {", ".join(_SHORT[task])}.'
@@ -200,13 +207,32 @@ def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
     return Metric(key.removeprefix("neg_"), scoring, is_loss)
 
 
-def check_measures_times(metric: Metric, times: Times | None) -> None:
-    """Raise a TableError if a metric compares dates by their ratio: no date is 0."""
+def _scorer(key: str, task: Task) -> str:
+    """Return the scorer that a name means, "" if there is none."""
+    meant = (ALIASES[task].get(key, key), f"neg_{key}")
+    return next((name for name in meant if name in OWN[task]), "")
+
+
+def check_measures(metric: Metric, target: Target) -> None:
+    """Raise a TableError if a metric cannot compare the amounts of a target.
+
+    It compares dates by their ratio, though no date is 0, or there are amounts below its least.
+    """
+    times = target.times
     if times is not None and times.first is not None and metric.scoring.endswith(OF_RATIOS):
         raise TableError(
             f"`metric={brief(metric.name)}` compares ratios, but the target has dates, which have "
             'none: take "r2", or "mae" or "rmse" in days.'
         )
+    for end in [end for end in LEAST if metric.scoring.endswith(end)]:
+        rule, is_allowed = LEAST[end]
+        wrong = target.values[~is_allowed(target.values)]
+        if len(wrong):
+            raise TableError(
+                f"`metric={brief(metric.name)}` needs amounts {rule}, but {len(wrong):,} of "
+                f"{len(target.values):,} of `{target.name}` are not, such as {wrong[0]:.4g}: take "
+                '"r2", "rmse" or "mae", or take these rows out of the table.'
+            )
 
 
 _SHORT: Mapping[Task, tuple[str, ...]] = MappingProxyType(

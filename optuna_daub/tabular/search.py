@@ -29,27 +29,18 @@ from optuna_daub.core.checks import brief
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.study import BestLearner
-from optuna_daub.study import DAUBPruner
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import best_learner
 from optuna_daub.study import host
 from optuna_daub.study.messages import message_of
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.tabular import pair
+from optuna_daub.tabular.held_out import n_folds
+from optuna_daub.tabular.held_out import scored_share
 from optuna_daub.tabular.metrics import Metric
-from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.target import Target
 
 
-FEW_ROWS = 2_000
-"""Number of rows below which scores are means over five folds: a held-out fifth is too small."""
-FOLDS = 5
-"""Number of folds on such tables; scikit-learn's default."""
-MAX_SCORED = 20_000
-"""Largest number of held-out rows: the standard error of an accuracy is at most 0.0035 =
-sqrt(0.25 / 20,000)."""
-SCORED_SHARE = 0.2
-"""Share of the rows that is held out on larger tables. It is at most `MAX_SCORED` rows."""
 ROWS_FOR_THREADS = 10_000
 """Number of rows below which a training has one thread: starting more would take longer."""
 
@@ -79,12 +70,7 @@ class Search:
     @property
     def folds(self) -> int:
         """Number of folds of cross-validation; 1 for one held-out set."""
-        if len(self.y) >= FEW_ROWS:
-            return 1
-        if self.target.task == "regression":
-            return FOLDS
-        # Scores can only be compared if each fold holds each class.
-        return min(FOLDS, int(np.bincount(self.y).min()))
+        return n_folds(self.target)
 
     def build(self, trial: BaseTrial, size: int) -> Any:
         """Return the unfitted model of a trial for a training size."""
@@ -112,7 +98,7 @@ class Search:
             scoring=self.metric.scoring,
             stratify=self.target.task == "classification",
             cv=self.folds if self.folds > 1 else None,
-            test_size=min(SCORED_SHARE, MAX_SCORED / len(self.y)),
+            test_size=scored_share(len(self.y)),
             seed=self.seed,
         )
 
@@ -130,7 +116,7 @@ class Search:
             direction="maximize",
             storage=storage,
             sampler=pair.sampler(self.seed, max(seconds, 1.0)),
-            pruner=_pruner(objective),
+            pruner=pair.pruner(objective.n_train, objective.smallest_size),
         )
         points = spaces.first_points("tabular", n, task=self.target.task, among=self.models)
         cheap = len({point["model"] for point in points})
@@ -340,16 +326,6 @@ def _warm_up(models: Sequence[str] | None) -> None:
             trial = FixedTrial({"trees": 4, "leaves": 4, **_ANY})
             model = getattr(spaces, name)(trial, 16, task="regression")
             model.fit(np.arange(16.0)[:, None], np.arange(16.0))
-
-
-def _pruner(objective: TrainingSizeObjective) -> DAUBPruner:
-    n, smallest = objective.n_train, objective.smallest_size
-    if smallest + 2 > n:
-        raise TableError(
-            f"A table must have more rows of its rarest class: {n:,} rows to learn from hold each "
-            f"class from {smallest:,} on only."
-        )
-    return pair.pruner(n, smallest)
 
 
 class _Progress:

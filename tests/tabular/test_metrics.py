@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from sklearn.dummy import DummyRegressor
+from sklearn.metrics import get_scorer
 from sklearn.metrics import get_scorer_names
 
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.metrics import ALIASES
 from optuna_daub.tabular.metrics import OWN
+from optuna_daub.tabular.metrics import check_measures
 from optuna_daub.tabular.metrics import checked_metric
 from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.target import Target
 
 
 TASKS: tuple[Task, ...] = ("classification", "regression")
@@ -31,6 +36,16 @@ def test_every_name_is_a_scorer(task: Task) -> None:
 )
 def test_spelling_is_forgiven(name: str) -> None:
     assert checked_metric(name, "regression", 0).scoring == "neg_root_mean_squared_error"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_loss_may_be_called_as_the_function_of_scikit_learn(task: Task) -> None:
+    losses = [name for name in OWN[task] if name.startswith("neg_")]
+    for name in losses:
+        assert checked_metric(name.removeprefix("neg_"), task, 2).scoring == name
+        other = TASKS[task == "classification"]
+        with pytest.raises(TableError, match=rf"is one of {task}: give `task=\"{task}\"`"):
+            checked_metric(name.removeprefix("neg_"), other, 2)
 
 
 def test_defaults() -> None:
@@ -57,3 +72,23 @@ def test_a_metric_that_does_not_fit_is_named_with_the_way_out(
 ) -> None:
     with pytest.raises(TableError, match=match):
         checked_metric(name, task, n_classes)
+
+
+@pytest.mark.parametrize("name", OWN["regression"])
+def test_amounts_are_refused_that_scikit_learn_cannot_score(name: str) -> None:
+    """Whatever is predicted."""
+    for least in (-1.5, -1.0, -0.5, 0.0, 0.5):
+        amounts = np.linspace(least, 9.0, 50)
+        target = Target("y", "regression", amounts, np.array([]), np.ones(50, bool), ())
+        model = DummyRegressor(strategy="constant", constant=1.0).fit(amounts, amounts)
+        metric = checked_metric(name, "regression", 0)
+        try:
+            get_scorer(name)(model, amounts, amounts)
+        except ValueError:
+            said = (
+                rf"needs amounts .* but \d+ of 50 of `y` are not, such as {least:g}: take \"r2\""
+            )
+            with pytest.raises(TableError, match=said):
+                check_measures(metric, target)
+        else:
+            check_measures(metric, target)

@@ -1,0 +1,54 @@
+"""Rows that models are scored on: folds of a small table, or a part that is held out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.target import Target
+
+
+FEW_ROWS = 2_000
+"""Number of rows below which scores are means over five folds: a held-out fifth is too small."""
+FOLDS = 5
+"""Number of folds on such tables; scikit-learn's default."""
+MAX_SCORED = 20_000
+"""Largest number of held-out rows: the standard error of an accuracy is at most 0.0035 =
+sqrt(0.25 / 20,000)."""
+SCORED_SHARE = 0.2
+"""Share of the rows that is held out on larger tables. It is at most `MAX_SCORED` rows."""
+SIZES = 3
+"""Smallest number of training sizes; the smallest size has a row of each class."""
+
+
+def n_folds(target: Target) -> int:
+    """Return the number of folds of cross-validation; 1 for one held-out set."""
+    if len(target.values) >= FEW_ROWS:
+        return 1
+    if target.task == "regression":
+        return FOLDS
+    # Scores can only be compared if each fold holds each class.
+    return min(FOLDS, int(np.bincount(target.values).min()))
+
+
+def scored_share(n_rows: int) -> float:
+    """Return the share of the rows that is held out if there are no folds.
+
+    >>> scored_share(5_000), scored_share(1_000_000)
+    (0.2, 0.02)
+    """
+    return min(SCORED_SHARE, MAX_SCORED / n_rows)
+
+
+def check_room(target: Target) -> None:
+    """Raise a TableError if a part of the rows has no room for a row of each class."""
+    n, n_classes, folds = len(target.values), len(target.classes), n_folds(target)
+    scored = n // folds if folds > 1 else math.ceil(n * scored_share(n))
+    if n_classes > scored or n_classes + SIZES - 1 > n - scored:
+        raise TableError(
+            f"A table must have more rows of each class: of {n:,} rows {n - scored:,} are learnt "
+            f"from and {scored:,} scored, which is too few for the {n_classes:,} classes of "
+            f"`{target.name}`. Leave rows of rare classes out of the table, or join classes."
+        )

@@ -1,0 +1,75 @@
+"""A table is refused before its preparation just where its rows could not be divided."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optuna_daub.tabular import TableError
+from optuna_daub.tabular import fit
+from optuna_daub.tabular import pair
+from optuna_daub.tabular.held_out import check_room
+from optuna_daub.tabular.held_out import n_folds
+from optuna_daub.tabular.metrics import checked_metric
+from optuna_daub.tabular.search import Search
+from optuna_daub.tabular.target import Target
+
+
+pandas = pytest.importorskip("pandas")
+
+
+def target_of(counts: list[int]) -> Target:
+    """Return a target of classes with so many rows each."""
+    codes = np.repeat(np.arange(len(counts)), counts)
+    kept = np.ones(len(codes), bool)
+    return Target("y", "classification", codes, np.arange(len(counts)), kept, ())
+
+
+def can_be_divided(target: Target) -> bool:
+    """Return whether the objective and the pruner of a search can be made."""
+    X, metric = np.zeros((len(target.values), 1), np.float32), checked_metric(None, target.task, 2)
+    search = Search(X, target, metric, None, jobs=1, seed=0, categories=())
+    try:
+        objective = search.objective(lambda trial: None, X)
+        pair.pruner(objective.n_train, objective.smallest_size)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        *([2] * k for k in (10, 250, 999, 1_000, 1_001)),
+        *([3] * k for k in (7, 400, 667, 900)),
+        *([2] * k + [3] for k in (9, 10)),
+        *([2] * k + [4] for k in (8, 9)),
+        *([5] * k for k in (4, 399, 400, 401, 450)),
+        *([4] * k + [2_000 - 4 * k] for k in (398, 399, 400, 401)),
+    ],
+    ids=lambda counts: f"{len(counts)} classes in {sum(counts)} rows",
+)
+def test_classes_need_room_in_each_part(counts: list[int]) -> None:
+    target = target_of(counts)
+    if can_be_divided(target):
+        check_room(target)
+        return
+    with pytest.raises(TableError, match=rf"too few for the {len(counts):,} classes of `y`"):
+        check_room(target)
+
+
+def test_both_answers_are_tested() -> None:
+    assert can_be_divided(target_of([4] * 399 + [404]))
+    assert not can_be_divided(target_of([4] * 400 + [400]))
+    assert not can_be_divided(target_of([2] * 250))
+    assert n_folds(target_of([2] * 250)) == 2
+
+
+def test_too_many_classes_are_refused_in_words_of_the_table() -> None:
+    frame = pandas.DataFrame(
+        {"a": np.arange(2_700.0), "y": [f"c{at // 3}" for at in range(2_700)]}
+    )
+    with pytest.raises(TableError, match=r"2,160 are learnt from and 540 scored") as error:
+        fit(frame, "y", say=None)
+    for word in ("test_size", "scoring", "stratify"):
+        assert word not in str(error.value)
