@@ -49,8 +49,9 @@ def add_commands(commands: Any) -> None:
         "--task", choices=["classification", "regression"], help="what to predict; else guessed"
     )
     train.add_argument("--metric", help='such as "auc", "log_loss", "rmse" (accuracy or r2)')
-    train.add_argument("--ignore", nargs="+", default=[], metavar="COLUMN", help="to leave out")
-    train.add_argument("--models", nargs="+", choices=[*SPACES], help="kinds of models (all)")
+    several: Any = {"nargs": "+", "action": "extend"}  # in one list or in several
+    train.add_argument("--ignore", **several, default=[], metavar="COLUMN", help="to leave out")
+    train.add_argument("--models", **several, choices=[*SPACES], help="kinds of models (all)")
     train.add_argument("--jobs", type=int, help="threads of each training (one per core)")
     train.add_argument("--seed", type=int, default=0)
     train.add_argument("--storage", help="where Optuna keeps the search: sqlite:///search.db")

@@ -185,9 +185,10 @@ def summary(model: TabularModel) -> str:
         f"All in all {said_time(found.seconds)}.",
     ]
     if found.everything > 0:
+        n = len(found.models)
+        each = "it" if n == 1 else f"each of the {_models(n)}"
         lines[-1] += (
-            f" Training each of the {_models(len(found.models))} on all rows would have taken "
-            f"about {said_time(found.everything)}."
+            f" Training {each} on all rows would have taken about {said_time(found.everything)}."
         )
     if found.failures:
         lines.append(f"Failed: {'; '.join(found.failures)}")

@@ -22,6 +22,7 @@ from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import as_numbers
 from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import is_text
+from optuna_daub.tabular.table import listed_words
 from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import real_words
 from optuna_daub.tabular.table import said_lost
@@ -191,9 +192,10 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _used(self, X: Any) -> Any:
         if missing := [name for name in self.columns if name not in X.columns]:
+            are = "is" if len(missing) == 1 else "are"
             raise TableError(
-                f"A table must have the columns that the model learnt from, but {missing} "
-                f"{'is' if len(missing) == 1 else 'are'} missing."
+                f"A table must have the columns that the model learnt from, but {missing} {are} "
+                f"missing. It has {listed_words(X.columns)}."
             )
         used = X[[*self.columns]].copy(deep=False)
         for name in [n for n, kind in used.dtypes.items() if str(kind).startswith("Sparse")]:

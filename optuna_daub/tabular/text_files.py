@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -93,11 +94,14 @@ def read_text(path: Path, header: Header, learnt: Learnt | None) -> Table:
         notes.append("The file is not UTF-8: read as Windows-1252.")
     if n := how.n_row_names:
         cells = "cell of each line is" if n == 1 else f"{n} cells of each line are"
-        notes.append(
+        note = (
             "The first line has fewer names than other lines have cells: the first "
             f"{cells} taken for the name of a row, and left out. Write a name above each column "
             "if that is wrong."
         )
+        notes.append(note)
+        if learnt:  # whose notes nobody reads
+            warnings.warn(note, UserWarning, stacklevel=2)
     if not how.has_header:
         table = without_names(frame, header)
         frame, notes = table.frame, [*notes, *table.notes]

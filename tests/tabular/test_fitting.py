@@ -522,6 +522,19 @@ class TestTheCommands:
         assert run("example", "--rows", "1000", *words)[0] == 0
         assert given == [90]
 
+    def test_several_lists_are_one(self, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        given: list[Any] = []
+
+        def noted(*_: Any, ignore: Any, models: Any, **__: Any) -> None:
+            given.append((ignore, models))
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(commands, "fit", noted)
+        models = "--models", "linear", "--models", "xgboost"
+        run("fit", "t.csv", "--ignore", "a", "b", "--ignore", "c", *models)
+        run("fit", "t.csv")
+        assert given == [(["a", "b", "c"], ["linear", "xgboost"]), ([], None)]
+
     def test_help_names_the_commands(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit, match=r"0"):
             run("--help")

@@ -11,6 +11,8 @@ import pytest
 
 from optuna_daub.tabular.lines import SAMPLE
 from optuna_daub.tabular.reading import read_table
+from optuna_daub.tabular.table import NO_SIGNS
+from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.target import checked_target
 
@@ -81,3 +83,6 @@ def test_names_of_rows_leave_cells_in_their_rows(
     assert target.classes[target.values].tolist() == [labels[high] for high in is_high]
     assert len(table.notes) == 1
     assert "the first cell of each line is taken for the name of a row" in table.notes[0]
+    with pytest.warns(UserWarning, match="is taken for the name of a row, and left out"):
+        later = read_table(tmp_path / "t.csv", learnt=Learnt(NO_SIGNS, [], ["a"]))
+    assert later.frame["a"].tolist() == [*range(n)]

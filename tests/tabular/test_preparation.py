@@ -131,7 +131,7 @@ def test_infinities_and_numbers_beyond_32_bits_are_counted() -> None:
 def test_a_column_that_is_missing_later_is_named() -> None:
     table = pandas.DataFrame({"a": range(N), "b": range(N)})
     preparation = Preparation(["a", "b"]).fit(table)
-    with pytest.raises(TableError, match=r"\['b'\] is missing"):
+    with pytest.raises(TableError, match=r"\['b'\] is missing\. It has 'a'\."):
         preparation.transform(table[["a"]])
 
 
