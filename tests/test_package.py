@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import optuna_daub
+from optuna_daub.spaces import models as of_spaces
+from optuna_daub.tabular import table as of_tables
+from optuna_daub.visualization import _imports as of_pictures
 
 
 ROOT = Path(__file__).parents[1]
@@ -58,3 +63,18 @@ def test_the_oldest_python_is_the_same_everywhere() -> None:
     assert re.findall(r"[\d.]+", tested[1]) == classified
     assert classified[:1] == oldest
     assert f'target-version = "py{oldest[0].replace(".", "")}"' in project
+
+
+@pytest.mark.parametrize(
+    "imported",
+    [of_tables.imported, of_spaces.imported, lambda name: of_pictures.imported(name, "plot")],
+)
+def test_an_optional_package_that_is_broken_says_why(
+    imported: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be there, of a version that does not go with another package."""
+    (tmp_path / "brokenpackage.py").write_text("from re import nothing_of_this_name")
+    monkeypatch.syspath_prepend(tmp_path)
+    said = r"brokenpackage, which .*cannot import name 'nothing_of_this_name'.*pip install "
+    with pytest.raises(ImportError, match=said):
+        imported("brokenpackage")

@@ -258,5 +258,6 @@ def imported(package: str) -> Any:
         return import_module(package)
     except ImportError as error:
         raise ImportError(
-            f"This needs {package}, which is not installed: pip install 'optuna-daub[boosters]'"
+            f"This needs {package}, which cannot be imported ({error}): "
+            "pip install 'optuna-daub[boosters]'"
         ) from error

@@ -185,12 +185,17 @@ def _read_file(path: Path, header: Header, learnt: Learnt | None) -> Table:
             f"{path} cannot be read as a {ending} file: it is damaged, locked by a password or of "
             f"another kind ({message_of(error).rstrip('.')}). Save it anew."
         ) from error
-    raise TableError(f"A table must be a file of {READABLE}, but got {path.name}.")
+    raise TableError(
+        f"A table must be a file of {READABLE}, but got {path.name}: save it as one of these, or "
+        "rename it if it is one."
+    )
 
 
 def _check_is_file(path: Path) -> None:
     try:
         what = "" if path.is_file() else "a folder" if path.is_dir() else "no file"
+        if what == "no file" and path.exists():
+            what = "a pipe or a device: save its content to a file"
     except OSError as error:  # the name is too long
         raise TableError(f"A table must be a file, but got {brief(str(path))}.") from error
     if what:

@@ -132,7 +132,8 @@ def imported(package: str) -> Any:
     except ImportError as error:
         name = package.partition(".")[0]
         raise ImportError(
-            f"Tables need {name}, which is not installed: pip install 'optuna-daub[tabular]'"
+            f"Tables need {name}, which cannot be imported ({error}): "
+            "pip install 'optuna-daub[tabular]'"
         ) from error
 
 

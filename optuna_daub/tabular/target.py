@@ -350,7 +350,7 @@ def _column(frame: Any, name: Any) -> str:
     rows = frame.head(MIN_ROWS).to_numpy(dtype=object)
     below = (n for n, row in enumerate(rows, 1) if text in [c for c in row if isinstance(c, str)])
     if number := next(below, 0):  # below a title
-        hint = f" Row {number} holds it: names must be in the first line"
+        hint += f" Row {number} holds it: names must be in the first line"
         hint += ' (header="yes" if they are).'
     raise NoTargetError(
         f"`target` must be a column of the table, but got {brief(name)}.{hint} There are: {some}."

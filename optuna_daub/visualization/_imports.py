@@ -17,5 +17,6 @@ def imported(module: str, extra: str) -> Any:
     except ImportError as error:
         package = module.partition(".")[0].replace("_", "-")
         raise ImportError(
-            f"This needs {package}, which is not installed: pip install 'optuna-daub[{extra}]'"
+            f"This needs {package}, which cannot be imported ({error}): "
+            f"pip install 'optuna-daub[{extra}]'"
         ) from error

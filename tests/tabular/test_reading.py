@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import os
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -151,6 +152,13 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(
     monkeypatch.setattr(pandas, "read_parquet", refused)
     with pytest.raises(TableError, match=r"t\.parquet cannot be read: Permission denied\.$"):
         read_table(tmp_path / "t.parquet")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such pipes")
+def test_a_pipe_has_a_way_out(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.csv")
+    with pytest.raises(TableError, match=r"t\.csv is a pipe or a device: save its content to a"):
+        read_table(tmp_path / "t.csv")
 
 
 def test_a_table_in_the_second_sheet_is_not_called_empty_without_a_word(tmp_path: Path) -> None:

@@ -313,6 +313,9 @@ def test_a_target_below_a_title_is_found() -> None:
     table = pandas.DataFrame({"Sales": [None, "a", "1"], "Unnamed: 1": [None, "price", "2"]})
     with pytest.raises(TableError, match="Row 2 holds it: names must be in the first line"):
         checked_target(table, "price")
+    table.columns = ["Sales", "price "]
+    with pytest.raises(TableError, match=r"Did you mean 'price '\? Row 2 holds it"):
+        checked_target(table, "price")
 
 
 LABELS = {"5,5 %": "5.5%", "1'000": 1000.0, "1.000 €": "1000€"}
