@@ -75,7 +75,7 @@ def say(text: str) -> None:
     If nobody reads the output any more, as behind `| head -1`, it goes nowhere: a search is not
     lost by that.
     """
-    encoding = sys.stdout.encoding or "utf-8"
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # None if it is closed
     try:
         print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
     except BrokenPipeError:

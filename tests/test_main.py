@@ -132,6 +132,8 @@ def test_output_that_nobody_reads_ends_no_command(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(sys, "stdout", output)
         program.say("one line")
         program.say("x" * 100_000)
+        monkeypatch.setattr(sys, "stdout", None)  # as with `>&-`
+        program.say("another line")
         monkeypatch.undo()
 
 

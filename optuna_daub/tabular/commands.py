@@ -212,7 +212,7 @@ def _predict(asked: argparse.Namespace, say: Any) -> None:
 
 def _check_printable(text: str) -> None:
     """Raise a TableError if predictions have signs that the output cannot show."""
-    encoding = sys.stdout.encoding or "utf-8"
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # None if it is closed
     try:
         text.encode(encoding)
     except UnicodeEncodeError as error:
