@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
@@ -101,11 +102,11 @@ def _read_words(frame: Any, learnt: Learnt | None) -> Table:
     """
     frame = frame.copy(deep=False)
     used = [name for name in frame.columns if not learnt or name in learnt.columns]
-    text = [name for name in used if is_text(frame[name])]
-    for name in text:
-        is_blank = (frame[name].str.strip() == "").fillna(False).to_numpy(dtype=bool)
+    for name in used:
+        is_blank = _is_blank(frame[name])
         if is_blank.any():
-            frame[name] = frame[name].mask(is_blank)
+            frame[name] = frame[name].mask(is_blank).infer_objects()
+    text = [name for name in used if is_text(frame[name])]
     others = [name for name in text if not learnt or name not in learnt.text]
     columns = [frame[name] for name in used]
     cells = [cell for name in others for cell in frame[name].dropna().head(MAX_LINES)]
@@ -114,6 +115,15 @@ def _read_words(frame: Any, learnt: Learnt | None) -> Table:
     if signs.decimal == "," and may_be:
         return Table(frame, (), signs, as_in_file(frame, others, signs, learnt)[1])
     return Table(frame, written=told_truth(frame, others, learnt))
+
+
+def _is_blank(column: Any) -> NDArray[np.bool_]:
+    """Return which cells are text of nothing but blanks, as Excel has beside numbers too."""
+    if is_text(column):
+        return np.asarray((column.str.strip() == "").fillna(False), bool)
+    if column.dtype != object:
+        return np.zeros(len(column), bool)
+    return np.array([isinstance(cell, str) and not cell.strip() for cell in column], bool)
 
 
 def _is_plain(column: Any) -> bool:

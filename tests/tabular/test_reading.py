@@ -200,6 +200,28 @@ def test_only_columns_that_a_model_does_not_use_may_come_twice(form: str, tmp_pa
             read_table(source, learnt=learnt)
 
 
+CELLS_BESIDE_BLANKS: dict[str, list[Any]] = {
+    "numbers": [1.5, 2.5, 4.0],
+    "whole numbers": [1, 2, 4],
+    "dates": [*pandas.date_range("2020-01-30", periods=3)],
+    "words": ["x", "y", "z"],
+    "true and false": [True, False, True],
+    "words and numbers": ["x", 1, 2.5],
+}
+
+
+@pytest.mark.parametrize("form", ["frame", "t.xlsx"])
+@pytest.mark.parametrize("kind", CELLS_BESIDE_BLANKS)
+def test_a_blank_is_a_missing_cell_beside_any_other(kind: str, form: str, tmp_path: Path) -> None:
+    cells = CELLS_BESIDE_BLANKS[kind]
+    frame = pandas.DataFrame({"a": [*cells, " ", "\t", ""], "b": 1})
+    column = read_table(written(frame, form, tmp_path)).frame["a"]
+    assert column.isna().tolist() == [False] * 3 + [True] * 3
+    assert column.dropna().tolist() == cells
+    if kind in ("numbers", "whole numbers", "dates"):
+        assert column.dtype.kind == ("M" if kind == "dates" else "f")
+
+
 def test_a_first_line_of_equal_data_has_a_way_out(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("yes,no,yes\nno,no,yes\n")
     assert len(read_table(tmp_path / "t.csv", header="no").frame) == 2
