@@ -91,10 +91,10 @@ def run(asked: argparse.Namespace, say: Any) -> int:
         hint = "" if isinstance(error, TableError) else " (`--traceback` shows where this is.)"
         sys.stderr.write(f"{error}{hint}\n")
         return 1 if isinstance(error, RuntimeError) else 2
-    except KeyboardInterrupt:  # before there is a model, or in `predict`
+    except KeyboardInterrupt as interrupt:
         if asked.traceback:
             raise
-        sys.stderr.write("Interrupted: there is no result.\n")
+        sys.stderr.write(f"Interrupted: {str(interrupt) or 'there is no result'}.\n")
         return 130  # what a shell returns for a command that was interrupted
     return 0
 
@@ -168,7 +168,10 @@ def _fit(asked: argparse.Namespace, say: Any) -> None:
     path = shlex.quote(str(asked.save))
     say(f"Saved as {asked.save}: python -m optuna_daub predict NEW_TABLE --model {path}")
     if asked.report is not None:
-        model.report(asked.report)
+        try:
+            model.report(asked.report)
+        except KeyboardInterrupt as interrupt:
+            raise KeyboardInterrupt("the model is saved, but no report") from interrupt
         say(f"Report: {asked.report}")
 
 

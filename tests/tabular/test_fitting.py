@@ -489,6 +489,20 @@ class TestTheCommands:
         code, _, error = run("example")
         assert (code, error) == (130, "Interrupted: there is no result.\n")
 
+    def test_an_interruption_of_the_report_leaves_the_model(
+        self, answered: tuple[TabularModel, str], run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("plotly")
+
+        def interrupted(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(commands, "fit", lambda *_, **__: answered[0])
+        monkeypatch.setattr(TabularModel, "report", interrupted)
+        code, _, error = run("fit", "t.csv", "--save", "m", "--report", "r.html")
+        assert (code, error) == (130, "Interrupted: the model is saved, but no report.\n")
+        assert len(joblib.load("m").predict("t.csv")) == N
+
     @pytest.mark.parametrize(
         ("words", "match"),
         [
