@@ -54,6 +54,8 @@ _UNITS = re.compile(rf"^[A-Z]{{3}}(?=[{BLANKS}]*[-+\d])|(?<=\d)[{BLANKS}]*{UNIT}
 """Pattern of a unit before a number or after it."""
 _CODE = re.compile(r"\s*[-+]?0\d")
 """Pattern of the first signs of a number that loses zeros when it is read, such as 007."""
+_CONTROL = re.compile(r"[\0-\x08\x0e-\x1f]")
+"""Pattern of a sign that no text has."""
 _TRUTH = dict.fromkeys(("True", "TRUE", "true"), True) | dict.fromkeys(
     ("False", "FALSE", "false"), False
 )
@@ -336,7 +338,7 @@ def _separator(lines: Sequence[str], path: Path, learnt: Learnt | None) -> str:
             found[sign] = (alike, widths[0])
     if not found and learnt:  # the model may need one column only
         return next((sign for sign in SEPARATORS if not any(sign in x for x in lines)), ",")
-    if not found and not lines[0].isprintable():
+    if not found and _CONTROL.search(lines[0]):
         raise no_text(path)
     if not found:
         raise TableError(

@@ -65,6 +65,12 @@ def test_what_is_no_text_is_named(content: bytes, tmp_path: Path) -> None:
         read_table(tmp_path / "t.csv")
 
 
+def test_a_title_with_an_odd_blank_is_text(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("Sales\u00a0of\u2009May\na,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(TableError, match="is not divided by .*: remove lines above the names"):
+        read_table(tmp_path / "t.csv")
+
+
 @pytest.mark.parametrize("names", ["falling", "equal", "words"])
 @pytest.mark.parametrize("labels", [("007", "008"), ("TRUE", "false"), ("None", "some")])
 def test_names_of_rows_leave_cells_in_their_rows(
