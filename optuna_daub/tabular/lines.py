@@ -75,10 +75,10 @@ def encoding_of(sample: bytes) -> str:
 
 
 def no_text(path: Path) -> TableError:
-    """Return the error for a file that is of another kind than its ending says."""
+    """Return the error for a file in another encoding, or of another kind than its ending says."""
     return TableError(
-        f"{path} must be a file of text, but has signs that are none: give it the ending of its "
-        "kind, such as .xlsx, .parquet or .gz."
+        f"{path} must be text in UTF-8 or Windows-1252, but has signs of neither: save it as "
+        "UTF-8, or give it the ending of its kind, such as .xlsx, .parquet or .gz."
     )
 
 

@@ -57,17 +57,23 @@ def test_a_fault_is_said_with_its_line(kind: str, form: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "content", [bytes(range(256)) * 9, gzip.compress(b"a,b\n1,2\n"), b"PK\3\4\x14\0\6\0\b\0"]
+    "content",
+    [
+        bytes(range(256)) * 9,
+        gzip.compress(b"a,b\n1,2\n"),
+        b"PK\3\4\x14\0\6\0\b\0",
+        "a,b\n女,1\n".encode("cp932"),  # as Excel writes it in Japan
+    ],
 )
 def test_what_is_no_text_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(content)
-    with pytest.raises(TableError, match=r"must be a file of text, .* such as \.xlsx, \.parquet"):
+    with pytest.raises(TableError, match=r"must be text in UTF-8 .*: save it as UTF-8, or give"):
         read_table(tmp_path / "t.csv")
 
 
 def test_a_title_with_an_odd_blank_is_text(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("Sales\u00a0of\u2009May\na,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(TableError, match="is not divided by .*: remove lines above the names"):
+    with pytest.raises(TableError, match=r"is not divided by .*: remove lines above the names"):
         read_table(tmp_path / "t.csv")
 
 
