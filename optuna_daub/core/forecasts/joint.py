@@ -54,7 +54,6 @@ from optuna_daub.core.pool import Pool
 
 
 FILE = "joint.json"
-"""File of the fitted prior, beside this module."""
 MAX_SEEN = 12
 """Number of a learner's last observations that count; more cost time."""
 DOUBLINGS = 12
@@ -68,8 +67,7 @@ collapses must not make all others uncertain."""
 N_RECENT = 30
 """Number of learners started last that forecasts of new learners are based on. With so many, the
 upper half gives the spread of good ones; with fewer, the standard deviation is steadier."""
-UPPER_TENTH = 1.2816
-"""The 90 % quantile of a standard normal distribution."""
+UPPER_TENTH = 1.2816  # the 90 % quantile of a standard normal distribution
 NARROWER = 0.75
 """Scale of a forecast, in standard deviations of the model. The prior is such that decisions lose
 little, and gains are surer than it says. By every second data set of LCDB 1.1, judged by the
@@ -166,13 +164,8 @@ class Joint(Forecaster):
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
         """Return the expected change of each forecast at `size` by a score at `at`.
 
-        It is a standard deviation, in one array for learners and one for candidates: at most that
-        of the belief, and 0 for learners trained on `at` examples or more.
-
-        Args:
-            pool: the pool.
-            at: the smaller size.
-            size: the size of the forecast.
+        They are standard deviations, at most those of the beliefs, and 0 for learners trained on
+        `at` examples or more.
 
         >>> from optuna_daub.core import Observation
         >>> curves = [LearningCurve(i, (Observation(500, i / 10),)) for i in range(3)]

@@ -114,7 +114,10 @@ class Projection(Forecaster):
         """Return each learner's bound at `size`. Without a score it is that of a new learner."""
         learners = pool.curves.learners
         bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
-        is_known, new = np.isfinite(bounds), self.newcomer(pool, size)
+        is_known = np.isfinite(bounds)
+        if is_known.all():
+            return Forecasts(learners, Forecast(bounds, np.zeros(len(bounds))))
+        new = self.newcomer(pool, size)
         mean, scale = np.where(is_known, bounds, new.mean), np.where(is_known, 0.0, new.scale)
         return Forecasts(learners, Forecast(mean, scale))
 
