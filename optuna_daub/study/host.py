@@ -352,12 +352,13 @@ def _of_this_job() -> dict[str, Any]:
 def _n_training(begun: datetime) -> int:
     """Return the number of other threads of a `study.optimize` that are in a trial."""
     run_trial, optimize = _LOOP
+    # Those threads run on meanwhile, and a frame that returns has no caller any more: look once.
+    callers = (f.f_back for f in _frames_of_others() if f.f_code.co_name == run_trial)
     return sum(
-        frame.f_code.co_name == run_trial
-        and frame.f_back is not None
-        and frame.f_back.f_code.co_name == optimize
-        and frame.f_back.f_locals.get("time_start") is begun
-        for frame in _frames_of_others()
+        caller is not None
+        and caller.f_code.co_name == optimize
+        and caller.f_locals.get("time_start") is begun
+        for caller in callers
     )
 
 

@@ -94,3 +94,27 @@ def test_a_study_is_read_without_collections(monkeypatch: pytest.MonkeyPatch) ->
     looking(study)
     assert seen == [False]
     assert gc.isenabled()
+
+
+class _Returning:
+    """A frame of another thread that returns between two looks at it."""
+
+    def __init__(self, name: str, caller: _Returning | None, begun: object) -> None:
+        self.f_code = self
+        self.co_name, self.f_locals = name, {"time_start": begun}
+        self._callers = [caller]
+
+    @property
+    def f_back(self) -> _Returning | None:
+        return self._callers.pop() if self._callers else None
+
+
+def test_a_frame_that_returns_while_it_is_looked_at_counts_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run_trial, optimize = host._LOOP
+    begun, other = object(), object()
+    loops = [_Returning(optimize, None, when) for when in (begun, begun, other)]
+    frames = [_Returning(run_trial, loop, None) for loop in (*loops, None)]
+    monkeypatch.setattr(host, "_frames_of_others", lambda: iter(frames))
+    assert host._n_training(begun) == 2  # type: ignore[arg-type]
