@@ -95,7 +95,10 @@ class Reader:
         if not self.n_trials:
             # Read all at once: one by one takes ten times as long on a database.
             trials = self._storage.get_all_trials(self._study_id, deepcopy=False)
-            return trials, len(trials)
+            # Optuna's cache has a trial that another thread creates meanwhile, and may lack those
+            # that other processes created just before it. The next look reads all from there on.
+            together = [trial for i, trial in enumerate(trials) if trial.number == i]
+            return together, len(together)
         found: list[FrozenTrial] = []
         # The queue is in order: if one trial waits, so do those behind it. But one that could not
         # be started goes back to it, when those behind may be running: here at least it is known.

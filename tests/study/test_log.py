@@ -245,3 +245,26 @@ def test_one_file_alone_touches_optunas_storage(private: str) -> None:
         if isinstance(node, ast.Attribute) and node.attr == private
     }
     assert touching == {"log.py"}
+
+
+def test_no_trial_is_missed_if_another_thread_starts_one_during_the_first_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Optuna's cache then has this trial, but lacks one that another process started before."""
+    study = optuna.create_study(storage=sqlite(tmp_path), study_name="shared")
+    study.ask()
+    storage = log.storage_of(study)
+    other = log.storage_of(optuna.load_study(storage=sqlite(tmp_path), study_name="shared"))
+    read = storage._read_trials_from_remote_storage  # type: ignore[attr-defined]
+
+    def read_slowly(study_id: int) -> None:
+        read(study_id)
+        monkeypatch.undo()
+        other.create_new_trial(study_id)
+        storage.create_new_trial(study_id)
+
+    monkeypatch.setattr(storage, "_read_trials_from_remote_storage", read_slowly)
+    reader = log.Reader(study)
+    assert [facts.number for facts in reader.news()] == [0]
+    assert [facts.number for facts in reader.news()] == [1, 2]
+    assert reader.n_trials == 3
