@@ -152,9 +152,9 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
     Args:
         words: column of text.
         signs: signs in its numbers.
-        are_known: whether the column is one of numbers. If not, units other than money and per
-            cent must be the same in all numbers, with a blank if they are capitals, and no days;
-            some numbers must be without brackets, and some no telephone numbers such as
+        are_known: whether the column is one of numbers. If not, a unit other than money and per
+            cent must be that of nearly all numbers, with a blank if it is of capitals, and no
+            days; some numbers must be without brackets, and some no telephone numbers such as
             555 123 456.
 
     >>> import pandas as pd
@@ -196,7 +196,8 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
         in_days = unit.isin(("day", "days"))
         are_durations = words[is_number][in_days].str.fullmatch(DAYS).all()
         is_fine &= ~is_code & ~(in_days & are_durations)
-        is_fine &= ~has_unit | (unit[is_fine].nunique() == 1)
+        counts = unit[is_fine].value_counts()
+        is_fine &= ~has_unit | unit.isin(counts.index[counts >= NEARLY_ALL * counts.sum()])
         are_telephones = words[is_number].str.fullmatch(_TELEPHONE).all()
         is_fine &= not (in_brackets[is_fine].all() or are_telephones)
     is_number[is_number] = is_fine

@@ -239,6 +239,15 @@ def test_a_number_of_another_unit_than_in_fit_is_missing(unit: str, other: str) 
         np.testing.assert_array_equal(after, [np.nan, 7])
 
 
+@pytest.mark.parametrize("odd", ["$ 5", "5 g", "USD 5", "unknown"])
+@pytest.mark.parametrize("unit", ["€{}", "{} kg", "EUR {}"])
+def test_one_amount_in_another_unit_leaves_a_column_of_numbers(unit: str, odd: str) -> None:
+    cells = [odd, *(unit.format(i) for i in range(1, 40))]
+    before, _, after = learnt_and_later(cells, [odd, unit.format(7), "7"])
+    np.testing.assert_array_equal(before, [np.nan, *range(1, 40)])
+    np.testing.assert_array_equal(after, [np.nan, 7, 7])
+
+
 @pytest.mark.parametrize(
     ("cells", "later", "is_same"),
     [
