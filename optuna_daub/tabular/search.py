@@ -23,6 +23,7 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier
 from sklearn.dummy import DummyRegressor
+from sklearn.preprocessing import StandardScaler
 
 from optuna_daub import spaces
 from optuna_daub.core.checks import brief
@@ -83,11 +84,16 @@ class Search:
             seed=self.seed,
             categories=self.categories,
         )
+        if self.target.task == "classification":
+            return model
+        # Boosters keep amounts in 32 bits, and do not split for gains below 1e-15. So they would
+        # learn nothing of times near 1.7e9 seconds, nor of lengths near 1e-9 metres.
+        scaled = TransformedTargetRegressor(model, transformer=_Scaler())
         if self.metric.compares_logs and self.y.min() >= 0:
             return TransformedTargetRegressor(
-                model, func=_as_it_is, inverse_func=_at_least_0, check_inverse=False
+                scaled, func=_as_it_is, inverse_func=_at_least_0, check_inverse=False
             )
-        return model
+        return scaled
 
     def objective(self, build: Callable[..., Any], X: NDArray[Any]) -> TrainingSizeObjective:
         """Return an objective that scores models on the rows of this search."""
@@ -309,6 +315,13 @@ class _Noted:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
+
+
+class _Scaler(StandardScaler):  # type: ignore[misc]
+    """Scaler that returns amounts in 64 bits. XGBoost predicts in 32."""
+
+    def inverse_transform(self, X: NDArray[Any], copy: bool | None = None) -> Any:
+        return super().inverse_transform(np.asarray(X, np.float64), copy)
 
 
 def _as_it_is(amounts: NDArray[Any]) -> NDArray[Any]:

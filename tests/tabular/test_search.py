@@ -263,6 +263,18 @@ def test_linear_models_predict_no_amounts_below_0_for_logarithms() -> None:
     assert model.predict(frame).min() == 0.0
 
 
+@pytest.mark.parametrize(("scale", "shift"), [(1e-12, 0.0), (1e12, 0.0), (1.0, 1.7e9)])
+@pytest.mark.parametrize("kind", ["lightgbm", "xgboost", "random_forest", "extra_trees"])
+def test_amounts_of_any_size_and_place_are_learnt(kind: str, scale: float, shift: float) -> None:
+    """Lengths in picometres, and seconds since 1970."""
+    X = np.arange(200.0, dtype=np.float32)[:, None]
+    amounts = scale * X[:, 0].astype(float) + shift
+    search = search_of(amounts, X=X, models=[kind])
+    point = first_points(kind, 200, task="regression")[-1] | {"model": kind}
+    fitted = search.build(FixedTrial(point), 200).fit(X, search.y)
+    assert np.corrcoef(fitted.predict(X) - shift, amounts - shift)[0, 1] > 0.95
+
+
 def test_models_that_all_fail_end_in_a_sentence_on_the_metric() -> None:
     frame = table()[["a", "b"]].assign(target=lambda t: np.exp(2 * t.a))
     options = {"metric": "neg_mean_gamma_deviance", "models": ["linear"], "seconds": 600.0}
