@@ -72,8 +72,8 @@ def main() -> int:
 def say(text: str) -> None:
     """Print a text at once. Signs that the terminal does not have are shown as codes.
 
-    If nobody reads the output any more, as behind `| head -1`, it goes nowhere: a search is not
-    lost by that.
+    If nobody reads the output any more, as behind `| head -1`, the text is dropped, and a search
+    goes on.
     """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # None if it is closed
     try:
@@ -136,7 +136,7 @@ def self_test() -> str:
             sampler=DataAllocationSampler(base, n_learners=n_learners),
             pruner=DAUBPruner(min_resource=100, max_resource=full, cost="examples"),
         )
-        # A time limit: a faulty study might never end by itself.
+        # Limit the runs: a faulty study might never end by itself.
         study.optimize(objective, n_trials=20 * n_learners)
     finally:
         optuna.logging.set_verbosity(verbosity)

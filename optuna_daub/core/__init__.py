@@ -1,6 +1,6 @@
 """Rules for the allocation of training data, as pure functions of learning curves.
 
-It does not load Optuna.
+This layer does not load Optuna.
 
 The symbols of the papers and their names here:
 

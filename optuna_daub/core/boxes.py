@@ -161,7 +161,9 @@ def price(ahead: ArrayLike, now: ArrayLike, later: ArrayLike, lost: ArrayLike = 
 
 
 def best_of_others(values: Numbers, takes: Numbers, left: ArrayLike) -> Numbers:
-    """Return the largest value of the other actions that fit into what is left; 0 if none does.
+    """Return the largest value of the other actions that fit into what is left.
+
+    It is 0 if no action fits.
 
     Args:
         values: value of each action, at least 0; shape (actions,).

@@ -49,7 +49,7 @@ def brief(value: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a value as text, as a message shows it if its `str` fails.
+    """Return `str(value)`; if that fails, the value as `brief` shows it.
 
     >>> text_of("price"), text_of(2019)
     ('price', '2019')
@@ -119,7 +119,7 @@ def seconds_above_0(value: object) -> float:
     5.0
 
     Raises:
-        ValueError: if they are not a number, not above 0 or infinite.
+        ValueError: if it is not a number, not above 0, or infinite.
     """
     if not 0 < (seconds := number("seconds", value)) < math.inf:
         raise ValueError(f"`seconds` must be above 0 and finite, but got {brief(value)}.")
@@ -138,7 +138,7 @@ def listed(name: str, value: object, of: str) -> list[object]:
         of: the items in words, for the message.
 
     Raises:
-        ValueError: if it is a text, a dict, or has no items.
+        ValueError: if it is a text or a dict, or cannot be iterated over.
     """
     try:
         if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):

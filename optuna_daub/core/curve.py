@@ -27,8 +27,10 @@ diverged, and the square of 1e155 overflows."""
 
 
 SLOW = 3.0
-"""Ratio of the seconds of a training to those of a later one on more examples, above which the
-first was a slow call. Times that jitter by a third stay in."""
+"""Ratio of seconds above which a training counts as a slow call.
+
+The seconds are compared with those of a later training on more examples. Times that jitter by a
+third stay in."""
 
 
 Cause: TypeAlias = Literal["", "failed", "collapsed", "infeasible", "ruled out"]
@@ -82,8 +84,8 @@ class Observation:
     def going_on_from(self, size: int) -> Observation:
         """Return the outcome of a training that goes on from a model of `size` examples.
 
-        It uses the new examples only, and its seconds are in proportion. 0: a training that uses
-        all of them.
+        It uses the new examples only, and its seconds are in proportion. A `size` of 0 means a
+        training from scratch.
 
         >>> later = Observation(1000, 0.8, seconds=2.0, examples=400)
         >>> later.going_on_from(0).seconds, later.going_on_from(800).seconds
@@ -222,7 +224,7 @@ def _checked_sizes(learner: int, observations: tuple[Observation, ...]) -> tuple
         if not isinstance(observations, Sequence):
             raise TypeError
         sizes = tuple([operator.index(seen.size) for seen in observations])
-        for seen in observations:  # most are floats, of which it is known at once
+        for seen in observations:  # most are floats, and a check of the type is fast
             if type(seen.score) is not float and not isinstance(seen.score, Real):
                 raise TypeError
             if seen.seconds is not None and not seen.seconds >= 0.0:

@@ -121,7 +121,7 @@ class Ranking:
         name = "a new learner" if other is None else f"learner {other}"
         if own < best:
             return self._told("{0}{unit} {less} {1} of " + name, own, best)
-        return self._told("{0}{unit}; first goes " + name + " with {1}", own, best)
+        return self._told("{0}{unit}; " + name + " goes first with {1}", own, best)
 
     def _told(self, text: str, *values: float) -> Reason:
         text = text.replace("{unit}", self.unit and f" {self.unit}")

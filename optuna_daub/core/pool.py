@@ -206,7 +206,7 @@ class _Chunk:
             if known is None or known[0] is not curve:
                 known = answers[learner] = curve, rule(curve, *arguments)
             rows.append(known[1])
-        # Questions about a smaller space of earlier are not asked again.
+        # Earlier questions, about a smaller space, are not asked again.
         for old in [*self._asked][:-N_QUESTIONS]:
             self._asked.pop(old, None)
         self._columns[question] = found = np.array(rows, np.float64)
@@ -251,7 +251,7 @@ class Pool(Remembers):
     """
 
     curves: Curves = field(default_factory=Curves)
-    """Curve of every learner; empty during a learner's first training."""
+    """Curve of every learner; a curve is empty during the first training."""
     busy: frozenset[int] = frozenset()
     """Ids of learners that other workers train now; they cannot be extended."""
     to_come: int | None = 0
@@ -262,7 +262,7 @@ class Pool(Remembers):
     left: Cost | None = None
     """Cost that may still be spent; None if no end is known."""
     space: Space | None = None
-    """Distributions of the parameters; None: the ranges of its learners' parameters."""
+    """Distributions of the parameters; None: the ranges of the learners' parameters."""
     proposer: Proposer = field(default_factory=NoProposer)
     """Rule for the points that could become learners."""
     runs_left: int | None = None

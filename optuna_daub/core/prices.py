@@ -7,20 +7,21 @@ A step trains a learner, or a candidate that could become one, on m examples; N 
 
 EI is the expected improvement on the best full-data score once the score at m is known, c(n) the
 mean seconds of a training on n examples, and o an overhead of every step: a share of the
-seconds spent so far (or left, if these are fewer). It grows because small samples distinguish the
-best learners less and less, so a look in between pays less and less. This is Gittins' index [1],
-solved for the cost at a given score instead of the score at a given cost [2, 3].
+seconds spent so far (or left, if these are fewer). The overhead grows because small samples
+distinguish the best learners less and less, so a look in between pays less and less. This is
+Gittins' index [1], solved for the cost at a given score instead of the score at a given cost
+[2, 3].
 
 A new algorithm has parameters that nobody has tuned. Its first learner counts as a typical
-candidate of the known ones, as uncertain as the forecast says, and has to beat a typical candidate
-instead of the best learner. In return c(N) includes all seconds spent so far: after as much tuning
-it would be as far ahead of its first learner. Only its training shows its seconds. So it starts
-small, even if a training on all the data would probably end too late.
+candidate of the known algorithms, as uncertain as the forecast says, and has to beat a typical
+candidate instead of the best learner. In return c(N) includes all seconds spent so far: with as
+much tuning it would get equally far ahead of its first learner. Only its training shows its
+seconds. So it starts small, even if a training on all the data would probably end too late.
 
-With a time limit a step also loses what it makes too late. Of all other trainings on all the data
-that would still end in time, the best one promises so much; of those that end in time after the
-step, the best one promises less. The difference is taken from EI, or from the left side. So a
-search looks for better points until it is time to train the best one known.
+With a time limit, a step also pays for what can no longer end in time after it. Compare the best
+other training on all the data that would end in time if it started now, and the best one that
+would after the step. The difference of what they promise is subtracted from EI, or from the left
+side. So a search looks for better points until it is time to train the best one known.
 
 [1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
     Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x
@@ -59,14 +60,14 @@ from optuna_daub.core.steps import nearest
 Numbers = NDArray[np.float64]
 
 HASTE = 0.03
-"""Overhead of every step, as a share of the seconds spent so far or left: by what searches on
-surrogates lose with 0.01, 0.03 and 0.1 (`benchmarks/search.py --problems ranger`)."""
+"""Overhead of every step, as a share of the seconds spent so far or left. It was chosen by what
+searches on surrogates lose with 0.01, 0.03 and 0.1 (`benchmarks/search.py --problems ranger`)."""
 LEAST_SHARE = 1 / 64
 """Smallest share of all the data that learners start on."""
 STOP_RATIO = 2.0
 """Smallest ratio of consecutive sizes to stop at: a shorter step shows little."""
 FIRST_MODEL = 2.0
-"""Largest duration of the first training on all the data, in seconds spent so far."""
+"""Largest cost of the first training on all the data, in costs spent so far."""
 N_LOOKED_AT = 6
 """Number of candidates with the largest prices whose looks are computed; others may lack them."""
 MOST_LEARNERS = 160
@@ -86,7 +87,7 @@ class Terms:
 
 
 class Prices(NamedTuple):
-    """Price of every step; minus infinity if a step is not to be taken."""
+    """Price of every step; minus infinity if a step is not allowed."""
 
     learners: Numbers
     """Prices of learners in the order of ids, shape (learners, stops)."""
@@ -160,10 +161,10 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     """Return the price of every step of every learner and candidate; call it by `pool.once`.
 
     The cost of a training on all the data is divided by the probability that it ends in the time
-    left, after a look in the time that the look leaves. If no end was given, this is the
+    left (after a look: in the time that the look leaves). If no end was given, this is the
     probability t / (t + c) that a search of t seconds goes on for c more [4]. With a time limit,
     once there is a full-data model, steps are not allowed if that is unlikely, or if the training
-    that they start may end too late. A price below 0 is of a step that loses more than it gains.
+    that they start may end too late. A step that loses more than it gains has a price below 0.
 
     Raises:
         ValueError: before any learner has a score.
@@ -238,7 +239,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     straight = (ahead - lost[:, -1]) / (later + overhead)
     found[rows, -1] = np.where((chance > 0.0) & may_start[:, -1], straight, -math.inf)
     # Looks are for the most promising learners, and for candidates that could win: a look's price
-    # is at most that with a free way on.
+    # is at most what it would be if going on to N were free.
     has_hope = np.ones(len(rows), bool)
     has_hope[np.argsort(-ahead[: len(may_run)], kind="stable")[MOST_LEARNERS:]] = False
     floor = np.sort(straight[len(may_run) :])[-N_LOOKED_AT:].min(initial=math.inf)
@@ -271,7 +272,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
 
 
 def _lost(promised: Numbers, latest: Numbers, costs: Numbers, left: float) -> Numbers:
-    """Return the improvement that each step makes too late, shape (rows, stops).
+    """Return the improvement that comes too late after each step, shape (rows, stops).
 
     After a training on all the data, another one promises only what exceeds its promise.
 
@@ -362,7 +363,7 @@ def _before_a_model(
             # than believed, and only a larger size shows it.
             is_look = (costs[: len(may_run), :-1] <= left) & scored[may_run, None]
             learners[may_run, :-1] = np.where(is_look, known.learners[may_run, :-1], -math.inf)
-        # Where nothing promises to be better, any point may start: there is no model yet.
+        # Even if nothing promises to be better, a point may start: there is no model yet.
         may_start = (new[:, 0] <= left) & (pool.runs_left != 0)
         candidates[:, 0] = np.where(may_start, np.maximum(known.candidates[:, 0], 0.0), -math.inf)
     # New learners start small, and so do candidates until some learner is affordable.

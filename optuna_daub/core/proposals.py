@@ -52,7 +52,7 @@ class AroundBest:
     seed: int
     """Seed of the draws; the same pool and seed give the same candidates."""
     forecaster: Forecaster | None = None
-    """Forecaster by which learners are the best; None: `Process`."""
+    """Forecaster that ranks the learners; None: `Process`."""
     may_choose = True
 
     def candidates(self, pool: Pool) -> Rows:

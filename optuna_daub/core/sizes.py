@@ -45,14 +45,15 @@ def first_size(max_resource: int, reduction_factor: float) -> int:
     """Return the default smallest training size for `max_resource` examples.
 
     It is 500 as in the DAUB paper, or an eighth of all examples if that is less, but at least 10.
-    It is smaller if there would be fewer than three sizes. The smallest possible training set has
-    3 examples, or `reduction_factor`^2.
+    It is smaller if there would be fewer than three sizes. Three sizes need a `max_resource` of at
+    least 3 and at least `reduction_factor`^2.
 
     >>> [first_size(full, 1.5) for full in (8, 100, 1_000, 4_000, 1_000_000)]
     [3, 12, 125, 500, 500]
 
     Raises:
-        ValueError: as `geometric_sizes`, for the same arguments.
+        ValueError: if `max_resource` is not a whole number, or `reduction_factor` is not above 1
+            and finite.
     """
     full = whole_number("max_resource", max_resource)
     ratio = _ratio(reduction_factor)

@@ -87,7 +87,7 @@ def test_a_ranking_speaks_of_the_first_and_of_all_others() -> None:
     assert str(RANKING.merit(17)) == "bound 0.884 is the largest; next is 0.871 of learner 4"
     assert str(RANKING.merit(4)) == "bound 0.871 comes next; learner 17 has 0.884"
     assert str(RANKING.compared(4, 17)) == "bound 0.871 < 0.884 of learner 17"
-    assert str(RANKING.compared(17, 4)) == "bound 0.884; first goes learner 4 with 0.871"
+    assert str(RANKING.compared(17, 4)) == "bound 0.884; learner 4 goes first with 0.871"
     alone = dataclasses.replace(RANKING, values=np.array([-math.inf, 0.871, -math.inf]))
     assert str(alone.merit(4)) == "bound 0.871; no other learner can go on"
     barred = dataclasses.replace(RANKING, excluded="it would be too late")

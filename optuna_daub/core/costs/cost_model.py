@@ -35,9 +35,9 @@ from optuna_daub.core.space import deciding
 Array = NDArray[np.float64]
 
 LATEST, SLOWEST = 120, 40
-"""Numbers of learners in the model: those timed last, and the slowest of the others, which would
-cost most if they were predicted too fast. `benchmarks/decision_cost.py` shows the time that a
-decision takes with them."""
+"""Numbers of learners in the model: the newest ones that were timed, and the slowest of the
+others, which would cost most if they were predicted too fast. `benchmarks/decision_cost.py` shows
+the time that a decision takes with them."""
 LARGEST = 600.0
 """Largest logarithm of expected seconds. Floats end at 709, and prices divide by small
 probabilities."""
@@ -45,8 +45,8 @@ FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
 """Degrees of freedom of the Student t distribution of logarithms, and its scale. With this scale
 its quartiles are those of a normal distribution."""
 IN_TIME = 0.9
-"""Smallest probability of ending in time for a training that starts with a time limit, since
-nothing stops it. `benchmarks/search.py --problems several --methods "ours, seconds known" --budget
+"""Smallest probability of ending in time with which a training starts: nothing stops it later.
+`benchmarks/search.py --problems several --methods "ours, seconds known" --budget
 4 --overrun` shows what searches lose, and how late they end."""
 
 
@@ -56,8 +56,9 @@ class Seconds(NamedTuple):
     log_mean: Array
     """Mean of the logarithm of the seconds; any shape, such as (learners,)."""
     log_sd: Array
-    """Spread of the logarithm, same shape: half of all values are within 0.67 of it, as with a
-    normal's standard deviation; the tails are a Student t's. 0 if the cost is certain."""
+    """Spread of the logarithm, same shape. Half of all values are within 0.67 spreads of the mean,
+    as with a normal's standard deviation; the tails are a Student t's. 0 if the cost is
+    certain."""
 
     def part(self, places: NDArray[np.int64]) -> Seconds:
         """Return the seconds at some places."""
@@ -73,8 +74,8 @@ class Seconds(NamedTuple):
 
         It is that of a uniform distribution of the logarithm, with this spread as its standard
         deviation. A new kind of model may take a hundred times its median, but not a million
-        times, since its parameters have ranges. A mean of longer tails would be all tail, and no
-        new kind would ever be tried.
+        times, since its parameters have ranges. Longer tails would dominate the mean, and no new
+        kind would ever be tried.
 
         Args:
             left: seconds after which all trainings stop; infinite for no limit.
@@ -139,7 +140,7 @@ class CostModel(Protocol):
 
 @dataclass(frozen=True)
 class InExamples:
-    """Numbers of examples as costs: training sizes, or the new examples if models go on.
+    """Numbers of examples as costs: training sizes, or new examples if trainings continue models.
 
     >>> InExamples().seconds(Pool(Curves([LearningCurve(0)])), (500, 900)).expected().round(6)
     array([[500., 900.],
@@ -178,7 +179,7 @@ def _size(curve: LearningCurve) -> tuple[float]:
 class InSeconds:
     """Measured seconds as costs; training sizes if none were measured.
 
-    If models go on, a learner pays for its new examples only, in proportion.
+    If trainings continue earlier models, a learner pays for its new examples only, in proportion.
     """
 
     full: int
@@ -292,7 +293,7 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
 
 
 class Efforts(NamedTuple):
-    """Logarithms of the seconds on all the data, less the median of learners of one algorithm.
+    """Logarithms of the seconds on all the data, less the median of their algorithm.
 
     Learners are of one algorithm if they have the same parameters and the same deciding words
     (`deciding`). Efforts are 0 for algorithms of which no learner was timed.
@@ -358,10 +359,10 @@ def _algorithms(rows: Rows, decides: NDArray[np.bool_]) -> list[bytes]:
 def typical_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:
     """Return the typical seconds of a training on `size` examples, by learner.
 
-    A learner that was timed there has that time, all others the median of their distribution. The
-    mean counts what is possible, up to fifty medians, so its sum would overstate what a search has
-    saved. If models go on, times are of the new examples, and count in proportion for all of them.
-    Empty if nothing was timed.
+    A learner that was timed there has that time. The other trained ones have the median of their
+    distribution; the mean also counts unlikely long times, so its sum would overstate what a
+    search has saved. Learners without a training are left out. If trainings continue earlier
+    models, the seconds of new examples are scaled up to all examples. Empty if nothing was timed.
 
     Args:
         curves: curves of the learners.

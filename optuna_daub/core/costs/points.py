@@ -31,9 +31,11 @@ class Points:
     count: float
     """Weight of a whole number's logarithm in the linear part. The number itself is not in it."""
     centre: Array
-    """Means of the columns of the linear part, over the learners that have the parameter; the
-    middle of its range if none has it. So a parameter that never changed, or that a point lacks,
-    adds nothing, and a new algorithm is not slow for having many parameters."""
+    """Means of the columns of the linear part, over the learners that have the parameter.
+
+    If no learner has it, this is the middle of its range. So a parameter that never changed, or
+    that a point lacks, adds nothing, and a new algorithm is not slow for having many
+    parameters."""
     n_words: tuple[int, ...]
     """Number of columns for the words of each parameter."""
     reach: float
@@ -82,7 +84,7 @@ class Points:
         and a column of 0 and 1 for each word. NaN for numbers that a point lacks."""
         counts = self.count * self.space.log_counts(self.rows)
         numbers = self.rows[:, ~self.space.is_whole & ~self.space.is_word]
-        # Time may be proportional to a value or to its logarithm, whatever scale its range has.
+        # Time may be proportional to a value or to its logarithm, on any scale of its range.
         bent = self.bend * np.log(numbers + 0.02)
         is_it = [
             (self.words[:, [i]] == np.arange(-1, count - 1)) / math.sqrt(2.0)

@@ -45,11 +45,13 @@ class Prior(NamedTuple):
     noise: float
     """Standard deviation of one measurement."""
     jitter: float
-    """Standard deviation of an error in seconds that long and short trainings have alike, as a
-    share of the mean seconds. With 0, searches on surrogates lose 0.02 points more after the time
-    of 100 trainings (200 searches, `benchmarks/search.py --problems ranger`)."""
+    """Standard deviation of an error in seconds, as a share of the mean seconds.
+
+    It is the same for long and short trainings. With 0, searches on surrogates lose 0.02 points
+    more after the time of 100 trainings (200 searches, `benchmarks/search.py --problems
+    ranger`)."""
     trust: float
-    """Degrees of freedom of the priors of the five scales above."""
+    """Degrees of freedom of the priors of the five scales from `linear` to `noise`."""
     tail: float
     """Degrees of freedom of the noise's upper tail."""
 

@@ -13,8 +13,8 @@ f, g              processes over parameters x: linear and squared exponential ke
                   of f rises with the logarithms of whole numbers, such as a number of trees
 u_i, s_i, r_i     the learner's own effects, in level and in growth
 noise             Gaussian below, with the tail of a Student t above: a call may be slow (the first
-                  one loads its library), but none is faster than its work. An error of the clock
-                  comes to it, which counts in short trainings
+                  one loads its library), but none is faster than its work. The clock's error is
+                  added to it, and counts in short trainings
 ================  =================================================================================
 
 Given weights of the observations, the model is linear and Gaussian. The weights are found by
@@ -57,12 +57,13 @@ LEVEL_SD = 4.0
 WALKS = 6
 """Iterations of reweighting and of scales."""
 CHECKS = 10.0
-"""Weight of the belief in the stated variances, as a number of learners. It changes how often the
-intervals of `benchmarks/fit/seconds.py` hold."""
+"""Weight of the stated variances in `Fitted.widened`, as a number of learners. It changes how
+often the intervals of `benchmarks/fit/seconds.py` hold."""
 FARTHEST = 3.0
-"""Largest error that counts for them, in standard deviations. So one learner does not decide."""
+"""Largest error that counts in `Fitted.widened`, in standard deviations: no single learner
+decides."""
 MOST_TUNED = 100
-"""Largest number of observations that the scales are fitted to; the learners tried last."""
+"""Largest number of observations that the scales are fitted to: those of the newest learners."""
 
 
 def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Array, Array]:
@@ -276,7 +277,8 @@ def fit(
     columns, _ = points.linear
     by_growth, by_late = np.outer(growth, growth), np.outer(late, late)
     shared = LEVEL_SD**2 + prior.alpha_sd**2 * by_growth + prior.late_sd**2 * by_late
-    # Otherwise the slopes of parameters would follow the shortest trainings, which cost nothing.
+    # Without this error, the slopes of parameters would follow the shortest trainings, which cost
+    # nothing.
     seconds = np.exp(log_seconds[order] - log_seconds.max())
     shared.flat[:: len(which) + 1] += (prior.jitter * seconds.mean() / seconds) ** 2
     of_point = 1.0 + prior.growth_by_point**2 * by_growth

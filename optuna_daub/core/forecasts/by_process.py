@@ -31,9 +31,9 @@ from optuna_daub.core.pool import candidates_of
 Numbers = NDArray[np.float64]
 
 WIDER = 1.2
-"""Scale of a forecast, in standard deviations of the process, which is too sure. By the suspended
-learners of the first half of the surrogates of `benchmarks/fit/process.py`, judged by the
-second."""
+"""Scale of a forecast, in standard deviations of the process, which is too sure. It is fitted to
+the suspended learners on half of the surrogates of `benchmarks/fit/process.py`, and judged on the
+others."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Process(Forecaster):
     prior: Prior = PRIOR
     """Prior of the process."""
     is_timed: bool = True
-    """True if measured seconds tell of scores: what costs more is believed to be better."""
+    """True if measured seconds inform forecasts: what costs more is believed to be better."""
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`."""

@@ -169,7 +169,7 @@ class Forecaster(ABC):
 
 
 def winsorized(scores: Numbers) -> Numbers:
-    """Return the scores of a study, where those far below all others are raised to a limit.
+    """Return a study's scores, with those far below all others raised to a limit.
 
     So one learner that diverged does not set the scale. NaN stays NaN.
 

@@ -5,10 +5,10 @@ forecasts in the same way. Hyperparameters are fitted to the first 1, 2, 3, ... 
 study, each time 15 % more: workers that know the same agree on them.
 
 Learners are *lost* if they failed, collapsed or violate a constraint. So are those without a score
-that had an error, though they may be tried again. To new points lost learners count as trained on
-all the data, with a score that is the lower the more of their neighbours are lost. Otherwise
-points where learners fail would stay unknown, and nothing else would be proposed. Their scores
-change no forecast of another learner, and their own forecasts follow from these alone.
+that had an error, though they may be tried again. For new points, a lost learner counts as trained
+on all the data, with a lower score if more of its neighbours are lost. Otherwise points at which
+learners fail would stay unknown, and nothing else would be proposed. Scores of lost learners
+change no other learner's forecast, and their own forecasts follow from their last scores alone.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ Numbers = NDArray[np.float64]
 
 MOST_LEARNERS = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So
-a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`). Half as
-many lost ones come to it."""
+a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`). There may
+be half as many lost ones in addition."""
 MOST_SCORES = 2 * MOST_LEARNERS
-"""Largest number of scores in the process, whose cost is their cube: with 2,240 a fit takes 47
-seconds, with 320 one. Learners of other policies have a dozen scores, those of the default rule
-about one."""
+"""Largest number of scores in the process; a fit costs their cube: with 2,240 it takes 47 seconds,
+with 320 one. Learners of other policies have a dozen scores, those of the default rule about
+one."""
 CHECKS = 10.0
 """Weight of the belief in the stated precision, as a number of scores. It changes how often the
 intervals of `benchmarks/fit/process.py` hold."""
 NEARNESS = 8
-"""Power of the kernel by which learners are neighbours: they are within half a length scale. With
-it, searches avoid a region where learners fail, and bear failures by chance
+"""Power of the kernel that weighs neighbours: they are within half a length scale. With it,
+searches avoid a region in which learners fail, and tolerate failures by chance
 (`tests/core/test_proposals.py`)."""
 
 
@@ -133,8 +133,8 @@ def process_of(
         prior: prior of the process.
         space: space of the parameters.
         busy: ids of learners in training. For all others they count as trained on N examples with
-            the score forecast, so workers that see the same pool choose differently.
-        is_timed: True if measured seconds tell of scores.
+            their forecast as score, so workers that see the same pool choose differently.
+        is_timed: True if measured seconds inform forecasts.
     """
     facts = curves.columns(_facts)
     size, score, first, last, count, is_lost = facts.T
@@ -218,7 +218,7 @@ def _until(curves: Curves, last: Numbers, count: int) -> float:
         count: number of trainings.
     """
     n_later = count - milestone(count)
-    # The `left` last trainings belong to the `left` learners trained last, at most.
+    # The `n_later` last trainings belong to at most the `n_later` learners trained last.
     latest = np.argsort(-np.where(np.isfinite(last), last, -1.0), kind="stable")[: n_later + 1]
     orders = np.concatenate([curves[i].once(_trainings) for i in curves.learners[latest].tolist()])
     return float(np.sort(orders[:, 2])[-1 - n_later])
@@ -278,9 +278,9 @@ def _seen(
 
 
 def _thinned(parts: list[Numbers]) -> list[Numbers]:
-    """Return at most `MOST_SCORES` trainings, if there are no more learners.
+    """Return at most `MOST_SCORES` trainings, if there are not more learners than that.
 
-    Learners with most of them lose some in between, none its last one.
+    Learners with the most trainings lose some of them, but never the last one.
     """
     counts = np.array([len(part) for part in parts])
     if counts.sum() <= MOST_SCORES:
@@ -295,15 +295,15 @@ def _thinned(parts: list[Numbers]) -> list[Numbers]:
 def _with_lost(process: Conditioned, rows: Rows) -> Conditioned:
     """Return the process that knows of lost learners at these points, too.
 
-    Each counts as trained on all the data, with the mean score of learners there: the lowest of
-    all for those that are lost, and as expected for the others. Their share has a beta
-    distribution, since a learner may also fail by chance. It is that among the neighbours, and as
-    if one more were lost as often as all learners are.
+    Each counts as trained on all the data, with the mean score of a learner at its point: the
+    lowest of all scores if lost, the expected one if not. The share of lost ones there has a beta
+    distribution, since a learner may also fail by chance. The share counts the neighbours, and one
+    more that is lost as often as all learners are.
     """
     seen, count, n_well = process.seen, len(rows), len(process.seen.rows)
     both = np.vstack([seen.rows, rows])
     itself = np.arange(len(both)) == n_well + np.arange(count)[:, None]
-    # Where learners fail has other length scales than scores have, so those of the prior.
+    # Failures have other length scales than scores, so take those of the prior.
     medians, _ = seen.prior.theta(rows.shape[1] - 1, seen.n_varying)
     kernel = seen.kernel(variances_of(medians)[0], rows, both, itself)
     near = np.where(itself, 0.0, kernel) ** NEARNESS

@@ -50,7 +50,7 @@ def fit(seen: Seen) -> Numbers:
     off = seen.score - seen.expected  # its mean is 0
     order = np.argsort(seen.learner, kind="stable")
     theta, varies = medians.copy(), np.asarray(apart.any(axis=(1, 2)), bool)
-    # Nothing is learnt of the length scale of a parameter that all learners have alike.
+    # A parameter that is equal in all learners says nothing about its length scale.
     kept = np.asarray(varies | (not varies.any()), bool)
     free = np.append(kept, np.ones(len(medians) - len(kept), bool))
     found = minimize(

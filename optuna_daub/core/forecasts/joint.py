@@ -6,8 +6,8 @@ A training set grows from n to m examples. With the smallest size n_1 of the stu
 
 which is 1 for the first four doublings and fades as power laws do. The gap of learner i is the
 difference of its score to the best one on the same number of examples. The study's unit is
-U = mean(gap^(1/4))^4 over first scores, which bad learners hardly change: errors or their squares
-make much the same study. With q_i = U (gap_i / U)^p, gains are a linear model with normal effects,
+U = mean(gap^(1/4))^4 over first scores, which bad learners hardly change: errors and squared
+errors give much the same study. With q_i = U (gap_i / U)^p, gains are linear in normal effects,
 
     gain = sum of A_k a_k over doublings k + A (b q_i + e_i) + walk,
     e_i ~ N(0, (o U)^2),   walk ~ N(0, A (s (f |a + b q_i| + q_i + least U))^2)
@@ -65,13 +65,13 @@ OUTLIER = 3.0
 """Largest distance of a gain that counts for the spread, in standard deviations. One learner that
 collapses must not make all others uncertain."""
 N_RECENT = 30
-"""Number of learners started last that forecasts of new learners are based on. With so many, the
+"""Number of learners started last on which forecasts of new learners are based. With so many, the
 upper half gives the spread of good ones; with fewer, the standard deviation is steadier."""
 UPPER_TENTH = 1.2816  # the 90 % quantile of a standard normal distribution
 NARROWER = 0.75
-"""Scale of a forecast, in standard deviations of the model. The prior is such that decisions lose
-little, and gains are surer than it says. By every second data set of LCDB 1.1, judged by the
-others (`benchmarks/fit/closed_pools.py`)."""
+"""Scale of a forecast, in standard deviations of the model: its prior suits decisions, and gains
+are surer than it says. Fitted to every second data set of LCDB 1.1, and judged on the others
+(`benchmarks/fit/closed_pools.py`)."""
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ def _gaps(sizes: Numbers, scores: Numbers) -> Numbers:
 
 
 def _scaled(curves: Curves, prior: Prior) -> _Study:
-    """Return the results of the regression, in a unit in which squares of scores are not 0."""
+    """Return the results of the regression, in a unit that keeps squares above 0."""
     scores = curves.columns(_seen)[:, MAX_SEEN:]
     seen = scores[np.isfinite(scores)]
     # With the mean of both exponents, squares of diverged scores are not infinite either.

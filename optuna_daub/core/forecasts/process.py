@@ -176,7 +176,7 @@ class Lines(NamedTuple):
     def scores(self, share: float) -> tuple[Numbers, Numbers]:
         """Return means and variances, without noise, of scores with phi `share`.
 
-        A learner's are right for its last size and all larger ones.
+        They hold for a learner's last size and all larger ones.
         """
         parts, rest = self._parts(share)
         return (parts * self.mean).sum(axis=0), self._variance(parts, rest)
@@ -193,7 +193,7 @@ class Lines(NamedTuple):
         rise = of_gain * self.mean[1] + of_walk * self.mean[2]
         told = of_gain * self.covariance[1] + of_walk * self.covariance[2]
         sd = np.sqrt(np.maximum(of_gain * told[1] + of_walk * told[2], JITTER))
-        # Where the cut takes nothing away, the hazard is 0, and its formula would overflow.
+        # If the cut takes nothing away, the hazard is 0, and its formula would overflow.
         told, cut = told / sd, np.maximum(-rise / sd, NO_CUT)
         # The hazard of a standard normal, its density at the cut over the mass above.
         hazard = 1.0 / (math.sqrt(math.pi / 2.0) * erfcx(cut / math.sqrt(2.0)))

@@ -147,7 +147,7 @@ class ABC(Policy):
         """Return the next decision ([1] Algorithm 1).
 
         Raises:
-            ValueError: if a probe lacks its training score or its number of validation
+            ValueError: if a training lacks its training score or its number of validation
                 examples, or has a score outside [0, 1].
         """
         first = Reason("every learner is first trained on the smallest size")
@@ -381,7 +381,7 @@ def _all_scored(curve: LearningCurve) -> int:
     counts = {seen.n_validation for seen in curve.observations if seen.n_validation}
     if len(counts) > 1:
         raise ValueError(
-            "Without `n_validation`, every probe is to be scored on the full held-out set, but "
+            "Without `n_validation`, every training must be scored on the full held-out set, but "
             f"learner {curve.learner} was scored on {min(counts):,} to {max(counts):,} examples. "
             "Give `n_validation`, the size of the full held-out set."
         )

@@ -2,8 +2,8 @@
 
 Every learner is first trained on a small share of the data. From then on each training is a box
 (`core.boxes`, [1]): it has a cost, and may lead to a better score on all the data, at once or
-after a look at a size between. A learner's *index* is the score up to which its best next step is
-worth its cost. The learner with the largest index goes on, and the study ends when no index is
+after a look at a size in between. A learner's *index* is the score up to which its best next step
+is worth its cost. The learner with the largest index goes on, and the study ends when no index is
 above the best score on all the data.
 
 A training on all the data costs, in units of the score,
@@ -129,7 +129,7 @@ def decide(pool: Pool, terms: Terms) -> Decision:
     if len(places):
         chosen = int(places[found.values[places].argmax()])
         # While all scores are equal, forecasts have no width and trainings no price. So a learner
-        # that is level goes on. Before a full model minus infinity would equal minus infinity.
+        # that is level goes on, once there is a full model: before, both are minus infinity.
         value, has_model = found.values[chosen], math.isfinite(found.to_beat)
         is_level = has_model and value == found.to_beat and _asked(pool, terms) == 0.0
         if value > found.to_beat or is_level:

@@ -53,8 +53,7 @@ class SuccessiveHalving(Policy):
         return Needs(training_scores="unused", closed_pool=True)
 
     def decide(self, pool: Pool) -> Decision:
-        """Return the next decision ([1] Algorithm 1: one pass of its loop is one training
-        size)."""
+        """Return the next decision. A pass of the loop in [1] Algorithm 1 is one size here."""
         alive = [curve for curve in pool.curves.values() if not curve.dropped]
         smallest = min((curve.size for curve in alive), default=0)
         behind = [c for c in alive if c.size == smallest and c.learner not in pool.busy]

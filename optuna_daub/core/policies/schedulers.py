@@ -91,7 +91,7 @@ def ucb(candidates: Sequence[Candidate]) -> list[int]:
 
 
 def round_robin(candidates: Sequence[Candidate]) -> list[int]:
-    """Return the learners with fewest probes first, then by id ([1] Section "Experiments").
+    """Return the learners with fewest trainings first, then by id ([1] Section "Experiments").
 
     >>> unknown = Interval(0.0, 1.0)
     >>> seen = [Candidate(i, n, unknown, unknown, 1.0) for i, n in ((3, 2), (5, 1), (9, 1))]

@@ -2,17 +2,17 @@
 
 A step trains a suspended learner, or a new candidate, on some or all of the data. `core.prices`
 gives the price of each step, and the step with the largest price is taken. So one quantity decides
-which learner goes on, on how much data, and when to try a new one. With a time limit a step also
-loses what it makes too late. Four cases need more:
+which learner goes on, on how much data, and when to try a new one. With a time limit, a step also
+pays for what can no longer end in time after it. Four cases need more:
 
 * A new algorithm has parameters that nobody has tuned. Its first learner counts as a typical
-  candidate of the known ones, and has to beat one; in return its cost includes all that was spent
-  so far. Only its training shows its seconds, so it starts small, even if it would probably be
-  late with all the data.
+  candidate of the known algorithms, and has to beat one. In return its cost includes all that was
+  spent so far. Only its training shows its seconds, so it starts small, even if it would probably
+  be late with all the data.
 * Before the first full-data model there is no score to improve on. Learners are compared with the
-  median forecast, and candidates with the best one. A training on all the data may cost twice
-  what was spent so far, and candidates start small. If none seems to be in time, learners may
-  take a larger size, which shows how their seconds grow.
+  median forecast, and candidates with the best one. A training on all the data may cost at most
+  twice what was spent so far, and candidates start small. If none seems to be in time, learners
+  may take a larger size, which shows how their seconds grow.
 * If runs are limited instead of seconds (`n_trials`), steps cost more as fewer runs are left. The
   first full-data model is started by half of them, and the last run is on all the data.
 * A closed pool ends by itself, when no step is worth a small price; its rule is in `closed_pool`.

@@ -130,7 +130,7 @@ def test_what_a_user_reads(table: str, sentence: str) -> None:
     [
         (0.0, "1: .1 .2 .3 <.871 | 17: .1 .2 .3 .4 <.884", "bound 0.871 < 0.884 of learner 17"),
         (0.02, "1: .1 .2 .3 <.89 | 17: .1 .2 .3 .4 <.884",
-         "bound 0.890; first goes learner 17 with 0.884"),
+         "bound 0.890; learner 17 goes first with 0.884"),
         (0.0, "1: .1 .2 .3 <.871 | 2: .1", "every learner is first trained on 3 sizes"),
         (0.0, "1: .1 .2 .3 <.871 | 1 to come", "every learner is first trained on 3 sizes"),
         # Of the turn itself it is the reason of the decision.
