@@ -1,11 +1,11 @@
 """Pictures and reasons of a running study, on the pages of optuna-dashboard.
 
-Those pages show figures and notes from system attributes of the study, cut into pieces. They are
-written here directly, in the format that optuna-dashboard must go on reading from older databases.
-Its own functions are made for one figure at the end of a study. `save_plotly_graph_object` writes
-pieces of 2,045 characters, which takes a second for 128 KB on SQLite, and a page loaded meanwhile
-gets broken JSON. `save_note` reads all attributes of the study several times for each note. Here
-only changes are written.
+Those pages show figures and notes from system attributes of the study, cut into pieces. This file
+writes the attributes itself, in a format that optuna-dashboard must keep reading, since older
+databases have it. The dashboard's own functions are made for one figure at the end of a study.
+`save_plotly_graph_object` writes pieces of 2,045 characters, which takes a second for 128 KB on
+SQLite, and a page loaded meanwhile gets broken JSON. `save_note` reads all attributes of the study
+several times for each note. Here only changes are written.
 
 The pages on trials, such as importances and contours, are of little use if a learner has several
 trials. So a second study beside the first one has one trial per learner.
@@ -124,21 +124,20 @@ class DashboardCallback:
     """Keep pictures and notes up to date in optuna-dashboard while a study runs.
 
     A callback of `study.optimize`. It draws when a run has ended, in one worker at a time, at most
-    once in `every` seconds, and less often if drawing would take more than 1 % of the time; at
+    once in `every` seconds, and less often if drawing would take more than 1 % of the time. At
     the end of the study it draws in any case. A picture that cannot be drawn is a warning in the
-    log, never the end of the study. What you write above the heading "Data allocation" in the note
-    on the study stays. Open it with `optuna-dashboard sqlite:///study.db`.
+    log, never the end of the study. In the note on the study, the text above the heading "Data
+    allocation" is yours and stays. Look at the study with `optuna-dashboard sqlite:///study.db`.
 
-    Beside the study, in the same storage, there is then another one, "<name> (learners)", with
-    one trial per learner (see `optuna_daub.one_row_per_learner`): its pages on history,
-    importances, contours, ranks and parallel coordinates show learners. It is brought up to
-    date each time, and the note on the study links to it; reload its open pages to see what
-    changed.
+    The storage then has a second study, "<name> (learners)", with one trial per learner (see
+    `optuna_daub.one_row_per_learner`). Its pages on history, importances, contours, ranks and
+    parallel coordinates show learners. It is brought up to date each time, and the note on the
+    study links to it; reload its open pages to see changes.
 
     A journal (file or Redis) keeps all that was ever written. There only the notes are written
     each time; pictures and learners follow when the study has grown by a quarter, and at the end.
-    Of the learners only new ones are written, unless another was trained further or its forecast
-    has moved by a hundredth of the range of all; and a learner follows when it has a score.
+    A learner is written once it has a score. If a known one was trained further, or its forecast
+    has moved by a hundredth of the range of all, all are written again.
 
     Args:
         every: seconds between two drawings, at least 0. The default is how often the pages of
@@ -272,8 +271,8 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
     attrs = storage.get_study_system_attrs(study_id)
     if not mark.items() <= attrs.items():
         _logger.warning(
-            "A study must not be named '%s' while it is not this package's: the learners of '%s' "
-            "are shown in a study of this name. Rename yours to see them.", name, study.study_name
+            "A study must not be named '%s': a study of this name shows the learners of '%s'. "
+            "Rename yours to see them.", name, study.study_name
         )  # fmt: skip
         return None
     study_id = bulk.replace_trials(storage, study_id, rows)

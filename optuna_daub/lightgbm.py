@@ -90,11 +90,11 @@ def tune(
         params: parameters of LightGBM, with `objective`, a name or a function. The first metric
             is the score.
         train_set: `lightgbm.Dataset`, not yet constructed, or with `feature_pre_filter=False`. If
-            it is a subset, the dataset that it was taken from must be so.
+            it is a subset, this must be true of the dataset that it was taken from.
         valid_sets: a dataset to score, with `reference=train_set`. In a list the first one other
             than `train_set` counts.
         seconds: time for the search, above 0.
-        n_trials: number of trials at most; None for no limit.
+        n_trials: largest number of trials, at least 1; None for no limit.
         num_boost_round: number of trees of each booster, unless `params` has it; None: searched.
         feval: as for `lightgbm.train`.
         callbacks: as for `lightgbm.train`, such as `lightgbm.early_stopping(20)`; each is used
@@ -107,7 +107,7 @@ def tune(
     Raises:
         ValueError: if there is no dataset to score, an argument breaks its rule, or rows have
             groups, which subsets would cut.
-        TypeError: if there is no such argument.
+        TypeError: if an argument is unknown.
         ImportError: if LightGBM is not installed.
         RuntimeError: if no booster could be trained.
 
@@ -351,7 +351,7 @@ def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None
             raise ValueError(
                 "`train_set` must not be constructed before, or with "
                 'params={"feature_pre_filter": False}: features that large leaves cannot use are '
-                "gone from it, and smaller leaves are tried. So must the whole of a subset."
+                "gone from it, and smaller leaves are tried. A subset's whole must be like that."
             )
     train_set.construct()
     if held_out.label is None:  # a file, read as by `lightgbm.train`

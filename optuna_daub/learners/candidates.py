@@ -67,7 +67,7 @@ class StumpCandidates:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A classifier fitted on some columns and the classes 0 (votes -1) and 1 (votes +1)."""
+    """A classifier fitted on some columns. Its classes 0 and 1 are the votes -1 and +1."""
 
     estimator: Any
     columns: tuple[int, ...] | None

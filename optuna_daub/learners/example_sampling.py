@@ -44,7 +44,7 @@ FIRST_BLOCK = 64
 hypothesis with an example, one byte each."""
 
 GUIDE = 2**12
-"""Number of equal parts of [0, 1] for which the drawn row is looked up in advance. In a small
+"""Number of equal parts of [0, 1] whose drawn rows are looked up in advance. In a small
 table most parts lie within one row, and their draws need no search. Without the guide, 200 rounds
 on 75 rows take half as long again."""
 

@@ -90,7 +90,7 @@ class NeededBalances:
     """
 
     def __init__(self, rule: StoppingRule) -> None:
-        """The rule must hold for all means further from 1/2 if it holds for one."""
+        """If the rule holds for a mean, it must hold for all means further from 1/2."""
         self._rule = rule
         self._known = np.zeros(0, dtype=np.int64)
 
@@ -120,8 +120,8 @@ def select_hypothesis(
     """Draw examples until the rule holds for the best hypothesis ([1] Algorithm HSM).
 
     A balance, right minus wrong, changes by one with each example. So its values at both ends of
-    a chunk bound it in between. One by one, examples are counted only in chunks in which the rule
-    could hold, and for hypotheses for which it could.
+    a chunk bound it in between. Examples are counted one by one only in chunks, and for
+    hypotheses, for which the rule could hold.
 
     Args:
         blocks: drawn rows. Blocks may be empty.
@@ -130,8 +130,8 @@ def select_hypothesis(
         max_samples: number of examples after which the round ends in any case, at least 1.
 
     Returns:
-        The best hypothesis when the rule first holds, the first one if several are equal. None if
-        the blocks end before.
+        The best hypothesis when the rule first holds, or at `max_samples`; the first one if
+        several are equal. None if the blocks end before.
 
     >>> from optuna_daub.learners.stopping import SizeRule, advantage_size
     >>> from optuna_daub.learners.stumps import interval_bins

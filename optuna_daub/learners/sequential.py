@@ -76,7 +76,7 @@ class SequentialScorer:
     limits: ClassVar[Limits] = Limits(0.0, 1.0)
     """Lowest and highest possible score."""
     scores_a_sample: ClassVar[bool] = True
-    """A score may be of some of the rows only; rules that count all of them refuse it."""
+    """True: a score may be on some of the rows. Rules that count all of them refuse it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.rule, str) or self.rule not in EXPONENTS:

@@ -148,7 +148,7 @@ def madaboost_advantage(n: ArrayLike, epsilon: float, delta: float) -> NDArray[n
 
 @dataclass(frozen=True)
 class SizeRule:
-    """Rule that stops at the first n that its mean needs at most.
+    """Rule that stops at the first n that is enough for its mean.
 
     >>> rule = SizeRule(absolute_error_size, epsilon=0.1, delta=0.1)
     >>> n = np.arange(1, 200)
@@ -159,7 +159,7 @@ class SizeRule:
     size: SampleSize
     """Function for the kind of error, such as `absolute_error_size`."""
     epsilon: float
-    """Largest error, in (0, 1): absolute, relative or of the advantage, as `size` has it."""
+    """Largest error, in (0, 1): absolute, relative or of the advantage; `size` decides."""
     delta: float
     """Probability of a larger error, in (0, 1)."""
     exponent: Exponent = massart.exponent

@@ -21,8 +21,8 @@ TradeOff = Callable[[NDArray[np.float64], NDArray[np.float64], float], NDArray[n
 """Function (edges in [0, 1), costs >= 0, money spent) -> scores, shape (n_candidates,)."""
 
 MIN_COST = 1e-100
-"""Divisor for a cost of 0, small enough to stand for the limit of ever lower costs. There a free
-candidate with an edge beats every paid one. Free candidates compete by their edges."""
+"""Divisor for a cost of 0. It is so small that a free candidate with an edge beats every paid one;
+free candidates compete by their edges."""
 
 
 def plain(

@@ -50,7 +50,7 @@ class Rows:
     y: NDArray[Any]
     """Targets: shape (n,), or (n, number of outputs)."""
     positions: Indices
-    """Row numbers in `X` as passed, from 0, shape (n,); a fixed validation set counts on."""
+    """Row numbers in `X`, from 0, shape (n,). Those of a fixed validation set follow."""
     sample_weight: NDArray[np.float64] | None = None
     """Weights, at least 0, shape (n,); None if all examples weigh the same."""
 
@@ -116,7 +116,7 @@ def classes_to_keep(
 
 
 def is_categorical(y: Any) -> bool:
-    """Return whether a target is a categorical column of pandas, whatever its values are."""
+    """Return whether a target is a categorical column of pandas."""
     dtypes = np.atleast_1d(np.asarray(getattr(y, "dtypes", ()), dtype=object))
     return bool(len(dtypes)) and all(str(dtype) == "category" for dtype in dtypes)
 
@@ -124,7 +124,7 @@ def is_categorical(y: Any) -> bool:
 def checked_rows(
     X: Any, y: Any, sample_weight: Any = None, *, suffix: str = "", first: int = 0
 ) -> Rows:
-    """Return the arguments as a table; sparse features become CSR, all others stay as they are.
+    """Return the arguments as a table. Sparse features become CSR; others stay as they are.
 
     Args:
         X: features.
@@ -196,9 +196,9 @@ def check_no_objects_of_time(y: NDArray[Any], name: str = "y") -> None:
 
 
 def check_features(X: Any, name: str = "X") -> None:
-    """Raise a ValueError if features are one column of numbers, or two columns have one name.
+    """Raise a ValueError if features are a single column, or two columns have one name.
 
-    A single column was probably swapped with targets.
+    A single column of numbers was probably swapped with targets.
     """
     dtype = getattr(X, "dtype", None)
     is_column = len(getattr(X, "shape", (0, 0))) == 1
@@ -217,8 +217,8 @@ def checked_validation(X: Any, y: Any, sample_weight: Any, *, like: Rows) -> Row
     Columns are matched by name (see `matched`).
 
     Raises:
-        ValueError: as `checked_rows`, and if features or targets are missing, are not as many for
-            each row as those to train on, or have other columns or kinds of values.
+        ValueError: as `checked_rows`, and if features or targets are missing, or have another
+            number, other columns or other kinds of values than those to train on.
     """
     if X is None and y is None and sample_weight is None:
         return None
@@ -374,7 +374,7 @@ def _kind(value: Any) -> str:
 
 
 def _check_ordered(value: Any, name: str) -> None:
-    """Raise a ValueError if values like this one have no order, such as members of an enum.
+    """Raise a ValueError if values have no order, such as members of an enum.
 
     Classes and groups are sorted.
     """

@@ -30,8 +30,7 @@ _BY_ATTRIBUTES = _BaseScorer, BaseCrossValidator, BaseShuffleSplit, make_column_
 """Classes of scikit-learn without `get_params`, which are described by their attributes."""
 
 NO_MATTER = frozenset({"n_jobs", "verbose"})
-"""Parameters of scikit-learn's estimators, and arguments of `fit`, that do not change what is
-learnt."""
+"""Parameters of estimators, and arguments of `fit`, that do not change what is learnt."""
 
 
 def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
@@ -76,7 +75,7 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
 
 
 def _of_numpy(value: Any) -> Any:
-    """Return a scalar of NumPy as a Python object, a column or frame as an array."""
+    """Return a NumPy scalar as a Python object, and a column or frame as an array."""
     if isinstance(value, np.generic):
         return value.item()
     is_array = hasattr(value, "__array__") and not isinstance(value, type)
@@ -116,7 +115,7 @@ def described(estimator: Any, searched: Iterable[str]) -> str:
 
 
 def of_arguments(arguments: Any) -> str:
-    """Return a description of arguments of `fit`, given as a mapping or by a function.
+    """Return a description of arguments of `fit`, a mapping or a function.
 
     >>> of_arguments({"epochs": 3, "model__verbose": True})
     "{'epochs': 3}"

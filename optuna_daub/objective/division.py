@@ -54,7 +54,7 @@ class Division:
     complete: tuple[int, Any]
     """Smallest size with every class in every subset, and the last class."""
     is_crossed: bool
-    """True for cross-validation, also by one fold."""
+    """True for cross-validation, also with one fold."""
 
     @property
     def n_train(self) -> int:
@@ -73,7 +73,7 @@ class Division:
         return (self.rows, self.validation[0]) if is_fixed else (self.rows,)
 
     def scored_at(self, needs: Needs, size: int) -> tuple[Rows, ...]:
-        """Return the rows to score a learner trained on `size` examples on, by fold."""
+        """Return the rows that score a learner trained on `size` examples, by fold."""
         wanted = needs.validation_size(size)
         if wanted is None or wanted >= self.n_validation:
             return self.validation
@@ -90,7 +90,7 @@ class Division:
 
     @cached_property
     def _validation_order(self) -> Indices:
-        """Order in which samples of the validation set take its rows, shape (n_validation,)."""
+        """Validation rows in the order in which samples take them, shape (n_validation,)."""
         (rows,) = self.validation
         classes = None if self.layout.classes is None else class_labels(rows.y)
         codes = None if classes is None else classes.codes
@@ -220,7 +220,7 @@ def check_labels_known(y_valid: NDArray[Any], classes: Classes) -> None:
 
 
 def check_varies(y: NDArray[Any]) -> None:
-    """Raise a ValueError if all targets are equal: then all learners are."""
+    """Raise a ValueError if all targets are equal: then all learners are equally good."""
     if len(y) > 1 and (y == y[0]).all():
         raise ValueError(
             f"`y` must have at least two classes or values, but all {len(y):,} are "
@@ -229,9 +229,9 @@ def check_varies(y: NDArray[Any]) -> None:
 
 
 def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
-    """Raise a ValueError if a named scorer is for classes and the targets are not.
+    """Raise a ValueError if a named scorer is for classes, but targets are not classes.
 
-    Some metrics accept dates as classes, so to score them is no proof.
+    Some metrics accept dates as classes, so a trial score would prove nothing.
     """
     if y.ndim > 1 or not isinstance(scoring.given, str | None):
         return

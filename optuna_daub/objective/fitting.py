@@ -31,8 +31,8 @@ _OF_VALIDATION = re.compile(
     ),
     re.IGNORECASE,
 )
-"""Names of arguments of `fit` that are about rows to validate on, as LightGBM's `eval_X` and
-`X_val` are. Others such as `val_weight` and `is_valid` may have a value for each row of `X`."""
+"""Names of arguments of `fit` for rows to validate on, such as LightGBM's `eval_X` and `X_val`.
+Others such as `val_weight` and `is_valid` may have a value for each row of `X`."""
 
 
 def checked_fit_params(fit_params: Any, *, has_weights: bool) -> FitParams:
@@ -108,7 +108,7 @@ def fitted_as_is(fresh: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
 
 
 def with_weights(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the arguments of `fit` or `partial_fit`, with the rows' weights if there are any.
+    """Return the arguments of `fit` or `partial_fit`, with the weights of the rows, if any.
 
     Raises:
         SetupError: if the arguments have weights already.
@@ -122,7 +122,7 @@ def with_weights(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Ma
 
 
 def last_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, which is given the weights; else the estimator.
+    """Return the last step of a pipeline, which takes the weights, or the estimator itself.
 
     >>> from sklearn.dummy import DummyClassifier
     >>> from sklearn.pipeline import make_pipeline
@@ -135,7 +135,7 @@ def last_step(estimator: Any) -> Any:
 
 
 def learns_with_weights(estimator: Any, method: str) -> bool:
-    """Return whether `fit` or `partial_fit` takes weights, in a pipeline that of its last step.
+    """Return whether `fit` or `partial_fit` takes weights. In a pipeline its last step decides.
 
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from sklearn.neighbors import KNeighborsClassifier

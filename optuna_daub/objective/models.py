@@ -111,7 +111,7 @@ class KeptModels:
                 break
 
     def take(self, study: str, params: Mapping[str, Any]) -> Trained | None:
-        """Return the models of a study's learner and forget them; None if there are none."""
+        """Return the models of a study's learner, and forget them. None without any."""
         key = self._key(study, params)
         if self._folder is None:
             return self._models.pop(key, None)

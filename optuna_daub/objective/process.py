@@ -1,4 +1,4 @@
-"""Settings of the whole process that a search changes, and that are restored after it."""
+"""Settings of the whole process that a search changes and then restores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Changes:
 
     @contextmanager
     def during(self, change: Callable[[ExitStack], object]) -> Iterator[None]:
-        """Make a change that adds to a stack what undoes it."""
+        """Make a change, which puts its undo on a stack."""
         with self._lock:
             self._n_users += 1
         try:

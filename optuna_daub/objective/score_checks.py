@@ -24,11 +24,11 @@ from optuna_daub.objective.scoring import responses
 
 _MOST_ROWS = 1_000
 _MOST_CLASSES = 20
-"""Numbers of rows and of classes on which it is tried whether a metric can score the targets."""
+"""Largest numbers of rows and of classes on which a metric is tried."""
 
 
 def check_weighted(scoring: Scoring, rows: Rows, scored: Sequence[Rows]) -> None:
-    """Raise a ValueError if scores cannot be weighted, by this scorer or on these rows.
+    """Raise a ValueError if this scorer or these rows allow no weighted scores.
 
     Args:
         scoring: the scorer.
@@ -61,8 +61,8 @@ def check_scorable(
 ) -> None:
     """Raise a ValueError if a metric of scikit-learn cannot score the rows to score.
 
-    Models that learn nothing are scored on some rows of some folds. A scorer is refused if none of
-    them can be scored: for amounts these models predict the mean, or 1 as a metric may need
+    Models that learn nothing are scored on some rows of some folds. A scorer is refused if it can
+    score none of these models. For amounts they predict the mean, or 1, since a metric may need
     predictions above 0. Some scorers are not checked, since only the user's own estimator may
     suit them: those of other metrics, of decision values, and with `labels` of their own.
 
@@ -86,7 +86,7 @@ def check_scorable(
         try:
             scores = _scores_of(dummy, scoring, y, scored, weighted=weighted)
             break
-        except Exception as error:  # whatever a metric raises
+        except Exception as error:  # a metric may raise any
             errors.append(error)
     else:
         said = " ".join(str(errors[0]).split()).rstrip(".")
@@ -103,7 +103,7 @@ def check_scorable(
 def _scores_of(
     dummy: Any, scoring: Scoring, y: NDArray[Any], scored: Sequence[Rows], *, weighted: bool
 ) -> dict[int, float]:
-    """Return the scores of a model that needs no features, by place of the fold.
+    """Return the scores of a model without features, by place of the fold.
 
     Whether a metric raises depends on the kinds of values and not on their number, so the first,
     the smallest and the last fold are scored, on rows that hold all kinds.
@@ -118,7 +118,7 @@ def _scores_of(
                 some = _some_classes(y, rows.y)
                 targets, rows = y[np.isin(y, some)], _rows_at(rows, np.isin(rows.y, some))
             elif isinstance(dummy, DummyRegressor) and y.dtype.kind in "mM":
-                targets = y.astype(np.float64)  # of dates there is no mean
+                targets = y.astype(np.float64)  # dates have no mean
             dummy.fit(np.zeros((len(targets), 1)), targets)
             rows = _rows_at(rows, _of_all_kinds(rows))
             scores[place] = scoring(dummy, rows, weighted=weighted)
@@ -146,7 +146,7 @@ def _of_all_kinds(rows: Rows) -> NDArray[np.intp]:
 
 
 def _spread(values: NDArray[Any], most: int) -> NDArray[Any]:
-    """Return at most so many of the values, the first and the last among them."""
+    """Return at most `most` of the values, with the first and the last."""
     if len(values) <= most:
         return values
     return values[np.linspace(0, len(values) - 1, most).astype(np.intp)]

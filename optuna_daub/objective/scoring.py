@@ -144,7 +144,7 @@ def needs_all_classes(scorer: Any) -> bool:
 
 
 def responses(scorer: Any) -> set[str]:
-    """Return the methods of estimators that a scorer of scikit-learn asks; it takes the first."""
+    """Return the methods of estimators that a scorer of scikit-learn may call, by name."""
     return {str(name) for name in np.atleast_1d(getattr(scorer, "_response_method", []))}
 
 
@@ -206,7 +206,7 @@ def own_limits(estimator: Any) -> Limits | None:
 
 
 def task_of(estimator: Any) -> Task | None:
-    """Return the kind of targets that an estimator says it predicts; None if it does not tell.
+    """Return the kind of targets that an estimator predicts; None if it does not tell.
 
     >>> task_of(DummyClassifier()), task_of(object())
     ('classification', None)

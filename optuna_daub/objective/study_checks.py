@@ -64,7 +64,7 @@ class StudyChecks:
         vars(self).update(state, _agreed=weakref.WeakKeyDictionary(), _told=weakref.WeakSet())
 
     def check(self, trial: Trial, estimator: Any) -> None:
-        """Raise a SetupError if the trial's study does not fit. Log what the set-up loses."""
+        """Raise a SetupError if the trial's study does not fit. Warn of rows left out."""
         study, pruner = trial.study, cast(AllocationPruner, trial.study.pruner)
         sizes = pruner.policy.sizes
         self._check_direction(study)
@@ -189,8 +189,7 @@ class StudyChecks:
             self._agreed[study] = now
 
     def _say_once(self, study: optuna.Study, largest: int, estimator: Any) -> None:
-        """Log what a set-up loses, and store the limits of scores. Both are done once for each
-        study."""
+        """Warn of rows left out, and store the limits of scores, once for each study."""
         if study in self._told:
             return
         self._told.add(study)
@@ -221,7 +220,7 @@ class StudyChecks:
                 _logger.warning("`refit` would fail with this objective: %s", error)
 
     def warn_of_other_rows(self, study: optuna.Study) -> None:
-        """Warn if the winner is fitted on other rows than those the study's scores come from."""
+        """Warn if the study's scores come from other rows than the fit of the winner."""
         begun_with = read_fingerprint(study)
         for name in ("data", _DIVISION):
             before, now = begun_with.get(name), self.fingerprint[name]
@@ -248,7 +247,7 @@ class StudyChecks:
 def _check_own_results(study: optuna.Study, sizes: tuple[int, ...]) -> None:
     """Raise a SetupError if a study without a fingerprint has results of another objective.
 
-    Scores at the training sizes may be of an older version. They are warned of.
+    Scores at the training sizes may be of an older version: they only cause a warning.
     """
     trials = study.get_trials(deepcopy=False)
     scored = [trial for trial in trials if trial.values or trial.intermediate_values]

@@ -71,7 +71,7 @@ class Fold:
     recent: bool = False
     """True if rows are in time order: then a subset is the most recent rows."""
     full: int | None = None
-    """Rows to train on of the largest fold, by which sizes are counted. None for the fold's
+    """Number of training rows of the largest fold, in which sizes are counted. None: the fold's
     own."""
 
     def subset(self, size: int) -> Indices:
@@ -193,7 +193,7 @@ def _held_out(layout: Layout, test_size: float) -> tuple[Indices, Indices]:
 def _with_every_class(
     training: Indices, validation: Indices, codes: Indices
 ) -> tuple[Indices, Indices]:
-    """Return the parts after each class that is not held out gave a row for one of the largest.
+    """Return the parts, with a row of each class held out: it replaces one of the largest class.
 
     >>> codes = np.array([0, 0, 0, 0, 1, 1])
     >>> _with_every_class(np.array([0, 4, 2, 5]), np.array([1, 3]), codes)

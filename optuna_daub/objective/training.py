@@ -55,7 +55,7 @@ class Training:
     scoring: Scoring
     """Scorer of the models."""
     weighted: bool
-    """True if the rows to score have weights."""
+    """True if scores are weighted."""
 
     @property
     def way(self) -> str:

@@ -277,7 +277,7 @@ class TrainingSizeObjective:
         return max(1, self._division.complete[0])
 
     def __call__(self, trial: Trial | FrozenTrial | FixedTrial) -> float:
-        """Train and report at each size that is chosen, and return the last validation score.
+        """Train and report at each chosen size, and return the last validation score.
 
         A trial that does not run in a study, such as `study.best_trial` or a `FixedTrial`, is
         trained once on all `n_train` rows, and nothing is reported. An error of the estimator or
@@ -376,8 +376,8 @@ class TrainingSizeObjective:
     def model(self, study: optuna.Study) -> Any:
         """Return the model that made the winner's score, without another training.
 
-        None unless this process trained it on all `n_train` rows, with a held-out or a fixed
-        validation set, and if no later and better model violates a constraint.
+        None if this process did not train it on all `n_train` rows, if there are several folds, or
+        if a model with a better score violates a constraint.
         """
         check_study(study)
         if not (best := self._best.get(identity(study))):

@@ -68,9 +68,8 @@ def checked_table(X: Any, y: Any, estimator: Any, params: Mapping[str, Any]) -> 
     """Return features and targets; decimals and fractions among targets as floats.
 
     Raises:
-        ValueError: if either is a text, features do not have two dimensions or two columns have
-            one name, targets are none that the estimator learns from, or weights are not one for
-            each row.
+        ValueError: if either is a text, features are a single column, two columns have one name,
+            the estimator cannot learn from the targets, or there is not one weight for each row.
     """
     check_features(X)
     for name, value in (("X", X), ("y", y)):

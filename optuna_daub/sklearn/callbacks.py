@@ -1,7 +1,7 @@
-"""The tasks of a search that scikit-learn's callbacks are told of, from scikit-learn 1.9 on.
+"""The tasks of a search, for scikit-learn's callbacks (from scikit-learn 1.9 on).
 
-They have the names of those of `RandomizedSearchCV`: the fit, in it the search with one task for
-each training of a candidate on a fold, then the last fit of the best candidate.
+They have the names of those of `RandomizedSearchCV`: the fit, which contains the search, with one
+task for each training of a candidate on a fold, and the last fit of the best candidate.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Fit:
 
     @contextmanager
     def searching(self) -> Iterator[Callable[[], dict[str, Any]]]:
-        """Tell of the search, and yield a function that makes the task of one training.
+        """Report the search, and yield a function that makes the task of one training.
 
-        It returns more arguments for scikit-learn's `_fit_and_score`, and may be called by several
-        threads.
+        The function returns more arguments for scikit-learn's `_fit_and_score`. Several threads
+        may call it.
         """
         if self.context is None:
             yield dict
             return
-        # How many trainings there will be is not known: most candidates stop on few rows.
+        # The number of trainings is unknown: most candidates stop on few rows.
         search = self.context.subcontext(
             task_name="search", max_subtasks=None, sequential_subtasks=False
         ).call_on_fit_task_begin(estimator=self.search)
@@ -56,7 +56,7 @@ class Fit:
 
     @contextmanager
     def refitting(self, model: Any) -> Iterator[None]:
-        """Tell of the last fit, of this model."""
+        """Report the last fit, of this model."""
         if self.context is None:
             yield
             return
@@ -67,13 +67,13 @@ class Fit:
         task.call_on_fit_task_end(estimator=self.search, **self.data)
 
     def end(self) -> None:
-        """Tell that the fit has ended."""
+        """Report the end of the fit."""
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=self.search, **self.data)
 
 
 def begun(search: DataAllocationSearchCV, X: Any, y: Any, params: Mapping[str, Any]) -> Fit:
-    """Return the task of a fit that begins, after the callbacks were told of it.
+    """Return the task of a fit that starts, and report it to the callbacks.
 
     Args:
         search: search that is fitted.

@@ -256,8 +256,8 @@ def said_in(traceback: str) -> str:
 def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measured]:
     """Return the measurements with one score for each scorer.
 
-    A single number, as a fit that failed has, is the score of each scorer. So all measurements
-    have the same columns.
+    A fit that failed has a single number, which becomes the score of each scorer. So all
+    measurements have the same columns.
 
     >>> by_scorer([{"fit_time": 1.0, "test_scores": 0.0}], ["a", "b"])
     [{'fit_time': 1.0, 'test_scores': {'a': 0.0, 'b': 0.0}}]
@@ -277,8 +277,8 @@ def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measur
 def scorer_names(measured: Iterable[Measured]) -> tuple[str, ...]:
     """Return the names of the scorers.
 
-    Empty if there is one score without a name. A fit that failed has one number as its scores,
-    whatever the scorers are.
+    Empty if there is one score without a name. A fit that failed has one number for all scorers,
+    and tells no names.
     """
     return next((tuple(s) for f in measured if isinstance(s := f["test_scores"], Mapping)), ())
 

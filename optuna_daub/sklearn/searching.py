@@ -54,12 +54,12 @@ MAX_FAILED = 10
 
 @dataclass(frozen=True)
 class Candidates:
-    """The parameters of estimators, by those of candidates in the study."""
+    """The parameters of estimators, for the candidates of the study."""
 
     space: Callable[[BaseTrial], dict[str, Any]]
     """Function from a trial to the estimator's parameters; a `TrialPruned` rejects the trial."""
     drawn: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Parameters of the estimator that this process drew, by the study's in text."""
+    """Estimators' parameters that this process drew, by the text of the study's parameters."""
 
     def draw(self, trial: Trial) -> dict[str, Any]:
         """Return the estimator's parameters for a trial that runs."""
@@ -147,7 +147,7 @@ def study_of(
 
 
 def run(search: DataAllocationSearchCV, candidates: Candidates, evaluate: Evaluation) -> None:
-    """Train candidates until the study ends, or all of the first ones have failed."""
+    """Train candidates until the study ends, or until the first `MAX_FAILED` have all failed."""
     config = get_config()  # scikit-learn keeps one for each thread
     n_validation = sum(len(fold.validation) for fold in evaluate.folds.folds)
     scored: list[int] = []
@@ -162,7 +162,7 @@ def run(search: DataAllocationSearchCV, candidates: Candidates, evaluate: Evalua
                 score = float(np.mean(metric_of(measured, search.refit)))
                 if math.isfinite(score):
                     scored.append(trial.number)
-                # Folds before the score: who reads a score finds its folds.
+                # Folds before the score, so a process that reads a score finds its folds.
                 write_folds(trial, size, measured)
                 report(trial, size, score, n_validation=n_validation)
             return score
@@ -191,5 +191,5 @@ def _text(params: Mapping[str, Any]) -> str:
 
 
 def quiet(verbose: int) -> AbstractContextManager[None]:
-    """Return a context in which Optuna and optuna_daub log only errors if `verbose` is 0."""
+    """Return a context for logs: if `verbose` is 0, only errors of Optuna and optuna_daub."""
     return nullcontext() if verbose else logs_from(logging.ERROR, "optuna", "optuna_daub")

@@ -35,8 +35,8 @@ largest value."""
 _KINDS = (FloatDistribution, IntDistribution, CategoricalDistribution)
 
 _NO_LISTS = (str, bytes, Mapping, set, frozenset, Iterator)
-"""Types that are no lists of values. Sets have another order in each process, iterators are used
-up by the first `fit`, and of a dict only the keys would be searched."""
+"""Types that are no lists of values. Sets have another order in each process, the first `fit` uses
+iterators up, and only the keys of a dict would be searched."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,7 @@ def checked_space(given: Any) -> Space:
 
 
 def checked_function(given: Callable[[BaseTrial], Any]) -> Callable[[BaseTrial], dict[str, Any]]:
-    """Return a user's function of a trial, checked to return a dict. For other values it raises a
-    TypeError."""
+    """Return a user's function of a trial. If it returns no dict, a TypeError is raised."""
 
     def space(trial: BaseTrial) -> dict[str, Any]:
         params = given(trial)
@@ -213,8 +212,7 @@ def _frozen(name: str, family: Any) -> Any:
 
 
 def _of_scipy(name: str, frozen: Any) -> Parameter:
-    """Return a frozen distribution of scipy as one of Optuna. If Optuna has none like it, its
-    quantiles are used."""
+    """Return a frozen distribution of scipy as one of Optuna, or as its quantiles."""
     kind, (low, high) = frozen.dist.name, frozen.support()
     if np.ndim(low) or not low <= high:  # NaN for arguments that scipy takes and cannot draw from
         given = [*map(brief, frozen.args), *(f"{k}={brief(v)}" for k, v in frozen.kwds.items())]

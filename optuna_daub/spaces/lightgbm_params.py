@@ -39,7 +39,8 @@ def checked_params(package: Any, params: Any) -> dict[str, Any]:
     """Return parameters, without blanks around words: LightGBM takes ` auc` for no metric.
 
     Raises:
-        ValueError: if LightGBM has no such parameter, or the number of rounds is none.
+        ValueError: if they are not a dict, LightGBM has no such parameter, a value is a set, or
+            the number of rounds is not a whole number above 0.
     """
     if not isinstance(params, Mapping):
         raise ValueError(f"`params` must be a dict of parameters, but got {brief(params)}.")

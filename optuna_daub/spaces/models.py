@@ -197,9 +197,10 @@ def neighbours(
 ) -> Any:
     """Return unfitted nearest neighbours behind imputation and scaling.
 
-    The study's parameters are neighbours and weights. There are at most n_rows / 100 neighbours,
-    so small training sizes have enough rows. Arguments and errors are those of `linear`; `jobs`
-    is the number of threads of each prediction, except of dense tables: see `jobs` of `linear`.
+    The study's parameters are neighbours and weights. There are at most n_rows / 100 neighbours
+    (at least 2 are allowed), so small training sizes have enough rows. Arguments and errors are
+    those of `linear`; `jobs` is the number of threads of each prediction, except of dense tables:
+    see `jobs` of `linear`.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()

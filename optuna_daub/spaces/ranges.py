@@ -51,7 +51,8 @@ def check(n_rows: int, task: str) -> None:
 def limits(n_rows: int) -> dict[str, int]:
     """Return the upper ends of the ranges that grow with the rows.
 
-    A boosted tree has at most n_rows / 4 leaves, a forest's tree at most n_rows.
+    A boosted tree has at most n_rows / 4 leaves, a forest's tree at most n_rows; 8 are allowed in
+    any case.
     """
     return {
         "trees": min(max(n_rows, 8), MAX_TREES),
@@ -85,12 +86,12 @@ class Ask:
         return self._trial.suggest_int(name, range_.low, range_.high, log=True)
 
     def real(self, name: str, low: float, high: float) -> float:
-        """Return a number, drawn by its logarithm."""
+        """Return a number, suggested on a log scale."""
         range_ = self._range(name, FloatDistribution(low, high, log=True))
         return self._trial.suggest_float(name, range_.low, range_.high, log=True)
 
     def word(self, name: str, words: Sequence[str], others: Iterable[str] = ()) -> str:
-        """Return one of some words; `others` are those that it may be at other numbers of rows."""
+        """Return one of some words; `others` are possible with other numbers of rows."""
         space = CategoricalDistribution([*words])
         range_ = self._range(name, space)
         if not {*words, *others}.issuperset(range_.choices):
@@ -98,7 +99,7 @@ class Ask:
         return str(self._trial.suggest_categorical(name, range_.choices))
 
     def _range(self, name: str, space: Range) -> Range:
-        """Return the range that the trial has for a parameter already, else that of the space."""
+        """Return the trial's own range of a parameter, or the space's if it has none yet."""
         known = self._known.get(name, space)
         if type(known) is not type(space) or getattr(known, "log", 0) != getattr(space, "log", 0):
             raise _taken(name, known, space)
@@ -128,7 +129,7 @@ class Ask:
 
 
 def _taken(name: str, known: BaseDistribution, space: BaseDistribution) -> ValueError:
-    """Return the error for a parameter that the trial has with another kind of range."""
+    """Return the error for a parameter whose range in the trial is of another kind."""
     return ValueError(
         f"`trial` has the parameter {brief(name)} of another kind already: {known}, where the "
         f"space has {space}. Give your parameter another name."

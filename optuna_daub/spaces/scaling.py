@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 
 class Scaler(StandardScaler):  # type: ignore[misc]
-    """Scaler that centres columns as well, unless they are sparse: centred they would be dense.
+    """Scaler that also centres columns, except sparse ones: centring would make them dense.
 
     >>> from scipy.sparse import csr_matrix
     >>> Scaler().fit_transform([[1.0], [3.0]]).ravel()
