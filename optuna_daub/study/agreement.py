@@ -60,8 +60,8 @@ class SizeAgreement:
     best_stays: float
     """Probability that this size's best learner is also the best on all the data."""
     lost: float
-    """Expected loss of score on all the data from choosing the best learner of this size, at least
-    0, in units of the score."""
+    """Expected loss from choosing the best learner of this size, at least 0. It is in units of the
+    score on all the data."""
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,10 @@ from optuna_daub.study.worker import worker_of
 
 
 MIN_LEARNERS = 20
-"""Number of learners on one size from which on scores on smaller sizes are hidden. Small samples
-prefer other parameters than all the data do: on the surrogates of `benchmarks`, the ten best
-learners at N / 27 ranked 40th to 105th of 120 at N, and TPE kept proposing points like them. With
-20, twice TPE's number of startup trials, it was as good early and better late."""
+"""Number of learners on a size that hides scores on smaller sizes. Small samples prefer other
+parameters than all the data do: on the surrogates of `benchmarks`, the ten best learners at N / 27
+ranked 40th to 105th of 120 at N, and TPE kept proposing points like them. With 20, twice TPE's
+number of startup trials, it was as good early and better late."""
 
 
 class BaseSamplerStudy(optuna.Study):
@@ -80,7 +80,7 @@ _VIEWS: weakref.WeakKeyDictionary[optuna.Study, BaseSamplerStudy] = weakref.Weak
 
 
 def view_of(study: optuna.Study, policy: Policy) -> BaseSamplerStudy:
-    """Return the study as its base sampler sees it, the same object as long as it can be."""
+    """Return the study as its base sampler sees it. The object stays the same if possible."""
     view = _VIEWS.get(study)
     # The study may have been given another pruner, or another sampler.
     if view is None or view.policy is not policy or view.sampler is not study.sampler:
@@ -230,8 +230,8 @@ def one_row_per_learner(
 def _idle_row(trial: FrozenTrial, run: Run) -> FrozenTrial | None:
     """Return the row of an idle trial; None if it has none.
 
-    GridSampler marks the points that it has proposed, and without the mark would propose the same
-    one for ever. So a trial with such a mark keeps a row. This happens if a grid has parameters
+    GridSampler marks the points that it has proposed. Without the mark it would propose the same
+    one for ever, so a trial with such a mark keeps a row. This happens if a grid has parameters
     that the learner never asked for.
     """
     if run.is_declined:
@@ -258,7 +258,7 @@ def _row_of(
     *,
     is_busy: bool,
 ) -> FrozenTrial:
-    """Return a learner's first run with all its runs' data, and its value if it has a score."""
+    """Return a learner's first run with the data of all its runs, and its value, if any."""
     curve = learner.curve
     row = _without_value(first, TrialState.RUNNING if is_busy else TrialState.FAIL)
     if curve.observations and not curve.has_failed:

@@ -128,10 +128,11 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
 def settle_at_end(
     study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run, state: TrialState
 ) -> Run:
-    """Return the run of a trial that ends, idle if another learner has the same parameters.
+    """Return the run of a trial that ends; it is idle if another learner has its parameters.
 
-    So parameters are compared if the objective asks for no sizes, or fails before it does. Not as
-    long as nothing was trained: then the program may fail, not its parameters.
+    So parameters are also compared if the objective asks for no sizes, or fails before it does. A
+    failure before anything was trained does not count: the program may be at fault, not the
+    parameters.
     """
     number, is_begun = trial.number, worker.known.is_begun
     is_unsettled = state == TrialState.FAIL and worker.newcomers.get(number) is False

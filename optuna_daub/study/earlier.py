@@ -159,7 +159,7 @@ class FromEarlier(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Return the point's value; if it has none that is allowed, the other sampler's."""
+        """Return the point's value, or the other sampler's if it is missing or not allowed."""
         if param_name in self._point:
             value = self._point[param_name]
             if holds(param_distribution, value):
@@ -173,8 +173,8 @@ class FromEarlier(BaseSampler):
 def _best_points(study: optuna.Study) -> list[Point]:
     """Return the parameters of a study's best cheap learner, and of its best learner.
 
-    Both were trained on all the data of their study. Without measured seconds only the best is
-    known, and the first is None.
+    Both were trained on all the data of their study. There is only one point if they are the same
+    learner, as without measured seconds, or if no learner is cheap.
     """
     check_study(study)
     known = looking(study).known
@@ -203,7 +203,7 @@ def _best_points(study: optuna.Study) -> list[Point]:
 
 
 def _fits(point: Point, worker: Worker, fixed: Point) -> bool:
-    """Return whether a point has the fixed values and is in the known ranges of this study."""
+    """Return whether a point has the fixed values and is in this study's known ranges."""
     drawn = worker.known.drawn
     for name, value in point.items():
         if name in fixed and value != fixed[name]:

@@ -48,8 +48,9 @@ MANY_FAILURES = 5
 """Number of learners failing in a row at which the log names their worker."""
 
 MIN_STEPS, MAX_LEARNERS = 3, 50
-"""Smallest number of steps, from a score to the learner's next one, and largest number of learners
-for a warning of a wrong direction. Three steps all rise by chance in one study of eight."""
+"""Smallest number of steps and largest number of learners for a warning of a wrong direction. A
+step goes from a score to the learner's next one. Three steps all rise by chance in one study of
+eight."""
 
 RISING_SHARE = 0.9
 """Smallest share of rising steps at which the direction is named."""
@@ -236,7 +237,7 @@ def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[bool], b
 
 
 def _close_idle(ending: _Ending, values: Sequence[float] | None) -> None:
-    """Store why a run trains nothing, and warn once if there is a value, which cannot be kept."""
+    """Store why a run trains nothing, and warn once of a value, which cannot be kept."""
     trial, reason = ending.trial, ending.run.reason
     log.write_summary(ending.study, trial, {"reason": reason})
     if ending.state == TrialState.COMPLETE and values:
@@ -340,7 +341,7 @@ def _warn_of_direction(worker: Worker) -> None:
 
 
 def _warn_of_explored(worker: Worker) -> None:
-    """Warn once if a search ends with too few learners, since there are no new points."""
+    """Warn once if a search ends early because there are no new points."""
     known = worker.known
     count, wanted = len(known.learners), known.n_learners
     if wanted is None or count < wanted:

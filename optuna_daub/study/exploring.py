@@ -32,8 +32,8 @@ MOST_VALUES = 100
 coincidence."""
 
 Point: TypeAlias = Mapping[str, str]
-"""Values of a learner's parameters as text, by name, in the order of their suggestion. Equal
-values have equal texts."""
+"""A learner's parameters as text, by name, in the order of their suggestion. Equal values have
+equal texts."""
 
 
 class Exploring(BaseSampler):
@@ -87,7 +87,7 @@ class Exploring(BaseSampler):
 
 
 def fixed_by(sampler: BaseSampler) -> Mapping[str, Any]:
-    """Return the values that a sampler, or one within it, fixes, by the parameter's name.
+    """Return the values that a sampler or an inner one fixes, by the parameter's name.
 
     An outer sampler's value counts, as in Optuna, which keeps both attributes private.
     """

@@ -118,9 +118,9 @@ def passing_interrupts(study: optuna.Study) -> Iterator[None]:
 def optimize(
     study: optuna.Study, objective: Callable[[optuna.Trial], float], **given: Any
 ) -> None:
-    """Call `study.optimize`, of which Ctrl-C comes out as a `KeyboardInterrupt` at any moment.
+    """Call `study.optimize`; Ctrl-C always comes out as a `KeyboardInterrupt`.
 
-    Also while Optuna itself stores the end of a trial.
+    This is so even while Optuna itself stores the end of a trial.
     """
     try:
         study.optimize(objective, **given)
@@ -161,7 +161,7 @@ def seconds_since_begin(study: optuna.Study) -> float | None:
 def _monotonic(begun: datetime) -> float:
     """Return the start of a `study.optimize` by `time.monotonic`, which nobody sets.
 
-    Asked for first when its first trial starts. The clock may be set later.
+    The first call is at the start of its first trial. The other clock may be set later.
     """
     return time.monotonic() - (datetime.now() - begun).total_seconds()
 
@@ -222,7 +222,7 @@ def error_of_run() -> BaseException | None:
 def returned() -> object:
     """Return the objective's return value in the run that Optuna is about to store.
 
-    None also if it is not known.
+    None if it is unknown.
     """
     return _of_caller("value_or_values")
 

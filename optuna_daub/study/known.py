@@ -54,8 +54,9 @@ class Known:
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
     """Running and waiting trials by number."""
     newest: tuple[int, int | None, str] = (-1, 0, "")
-    """Number of the newest run, its sampler's number of learners (None for an open pool, 0 before
-    any run, so nothing may be proposed yet), and the parameters that this sampler fixes."""
+    """Number of the newest run, and its sampler's number of learners and fixed parameters. The
+    number of learners is None for an open pool, and 0 before any run: nothing may be proposed
+    yet."""
     replaced: frozenset[int] = frozenset()
     """Trials that were taken from the queue and abandoned; their parameters are queued again."""
     exhausted: frozenset[str] = frozenset()
@@ -75,8 +76,9 @@ class Known:
     given_up: frozenset[int] = frozenset()
     """Trials whose learner others have taken over; their later reports do not count."""
     orphans: Mapping[int, Mapping[int, Facts]] = field(default_factory=dict)
-    """Runs whose learner's first trial was not read yet, by learner and trial number: of a waiting
-    worker, which may resume a learner that started after its own trial, or copies."""
+    """Runs whose learner's first trial was not read yet, by learner and trial number. They are
+    copies, or runs of a waiting worker, which may resume a learner that started after its
+    trial."""
 
     def with_trial(self, trial: Facts) -> Known:
         """Return the knowledge with one more trial (see `with_trials`)."""
@@ -97,7 +99,7 @@ class Known:
                 given_up.add(number)
             if trial.replaces is not None:
                 replaced.add(trial.replaces)
-            if number in orphans:  # its first trial was now read, with whatever record
+            if number in orphans:  # the first trial has now been read, with any record
                 told.setdefault(number, {})
             if run is None:
                 others.append(trial)
@@ -333,7 +335,7 @@ class Known:
         return first if first != learner else None
 
     def forerunner(self, learner: int, settled: Collection[int] = ()) -> int | None:
-        """Return the learner with equal parameters that a new one gives way to, or None.
+        """Return the learner with equal parameters that goes before a new one, or None.
 
         A learner goes first if it has a score, is settled (in the storage, or in this process by
         `settled`), has a lower id, or is past its first run.

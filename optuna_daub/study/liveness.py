@@ -76,7 +76,7 @@ def release(study: optuna.Study, worker: Worker, stale_after: float | None, but_
 def release_dead(
     study: optuna.Study, worker: Worker, stale_after: float | None, but_for: int
 ) -> bool:
-    """Fail runs left by dead workers or by this process, and give up those silent too long.
+    """Fail runs that dead workers or this process left, and give up silent ones.
 
     Returns whether there were any.
     """

@@ -72,7 +72,7 @@ class Reader:
         self._trials: dict[int, FrozenTrial] = {}  # the unfinished ones, as Optuna has them
 
     def news(self, own: Container[int] = ()) -> list[Facts]:
-        """Return the trials that have changed since the last call; `own` ones are always read."""
+        """Return the trials that changed since the last call. Those in `own` are always read."""
         trials, n_trials = self._changeable(own)
         # Nothing counts as read before everything is: a damaged record is an error at every call.
         found = [(trial, self._read(trial)) for trial in trials]
@@ -118,7 +118,7 @@ class Reader:
         return found, number
 
     def _read(self, trial: FrozenTrial) -> Facts:
-        """Return the facts of a trial, which is read again if a score lacks its facts."""
+        """Return the facts of a trial. Read it again if a score lacks its facts."""
         # A database may be written while it is read, and attributes are read before scores. The
         # writer stores facts before their score, so a second read finds what the first one missed.
         # Optuna's own `trial.report` stores no facts; `write_seconds` adds them later.
@@ -143,7 +143,7 @@ def as_stored(study: optuna.Study, trial: AnyTrial) -> FrozenTrial:
 
 
 def is_over(study: optuna.Study, trial: AnyTrial) -> bool:
-    """Return whether the storage has a trial as finished, by whichever worker."""
+    """Return whether the storage has a trial as finished, by any worker."""
     return as_stored(study, trial).state.is_finished()
 
 
@@ -171,7 +171,7 @@ def _set(study: optuna.Study, trial: AnyTrial, name: str, value: Any) -> None:
 
 
 def write_mark(of: optuna.Study | optuna.Trial, name: str, value: Any) -> None:
-    """Store a value of another layer in a study or a trial, under the package's prefix."""
+    """Store another layer's value in a study or a trial, under the package's prefix."""
     if isinstance(of, optuna.Trial):
         _set(of.study, of, f"{records.PREFIX}{name}", value)
     else:
@@ -210,9 +210,10 @@ def write_score(study: optuna.Study, trial: AnyTrial, seen: Observation) -> None
 
 
 def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float) -> None:
-    """Store the seconds `since` a size was given (`time.perf_counter`) if it has a score only.
+    """Store the seconds of a training that has a score, but no facts.
 
-    Optuna's own `trial.report` has then stored the score, and `report` no facts.
+    Its score was stored by Optuna's own `trial.report`. `since` is the time at which the size was
+    given (`time.perf_counter`).
     """
     now = as_stored(study, trial)
     if size not in now.intermediate_values or f"{records.OBSERVATION}{size}" in now.system_attrs:
@@ -223,10 +224,10 @@ def write_seconds(study: optuna.Study, trial: AnyTrial, size: int, since: float)
 
 
 def write_given_up(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Store that other workers have taken over a run's learner, with the parameters known now.
+    """Store that other workers have taken over a run's learner, and its parameters so far.
 
-    Its own worker may be alive, and ends the trial if it returns. Parameters that it suggests
-    until then are not the learner's.
+    The run's own worker may be alive, and ends the trial if it returns. Parameters that it
+    suggests until then are not the learner's.
     """
     _set(study, trial, records.GIVEN_UP, [*trial.params])
 
@@ -277,7 +278,7 @@ def write_constraints(
 
 
 def write_summary(study: optuna.Study, trial: AnyTrial, summary: Mapping[str, Any]) -> None:
-    """Store the summary of a run that users see, in user attributes with the prefix."""
+    """Store a run's summary for users, in user attributes with the prefix."""
     for name, value in records.prefixed(summary).items():
         study._storage.set_trial_user_attr(trial._trial_id, name, value)
 
@@ -345,7 +346,7 @@ def has_heartbeat(study: optuna.Study) -> bool:
 
 
 def is_failed(study: optuna.Study, trial: AnyTrial) -> bool:
-    """Return whether other workers have failed a trial of this one, which they took for dead."""
+    """Return whether other workers took this one for dead and failed its trial."""
     return has_heartbeat(study) and is_over(study, trial)
 
 

@@ -1,4 +1,4 @@
-"""Sentences on errors and on the state of a learner, in the direction of the user's scores."""
+"""Sentences on errors and on states of learners, in the direction of the user's scores."""
 
 from __future__ import annotations
 

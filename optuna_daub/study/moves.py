@@ -48,8 +48,8 @@ class Move:
     distance: float
     """Distance from `small` to `full`, in [-1, 1]: in ranges of the parameter, or in shares."""
     lower: float
-    """Lower end of the distance's 90 % interval; `upper` is the other end. It is one for learners
-    drawn anew from these, so it is wide if few of them, or noise, decide which are the best."""
+    """Lower end of the distance's 90 % interval; `upper` is the other end. The interval comes from
+    redrawn learners (bootstrap), so it is wide if few of them, or noise, decide which are best."""
     upper: float
     category: str | None = None
     """Text of the category; None for a number."""
@@ -137,7 +137,7 @@ def _best_of(here: Numbers, drawn: Numbers, rng: np.random.Generator) -> _Best:
 def _places(
     values: Sequence[Any], distribution: BaseDistribution
 ) -> Iterator[tuple[str | None, Numbers]]:
-    """Yield places of values in a range, from 0 to 1, or of each category which values are it."""
+    """Yield the values' places in a range, from 0 to 1; for each category 1 or 0."""
     if isinstance(distribution, CategoricalDistribution):
         kinds = np.array([distribution.to_internal_repr(value) for value in values])
         for kind in np.unique(kinds) if len({*kinds}) > 1 else ():
@@ -154,7 +154,7 @@ def _places(
 
 
 def _value(place: float, distribution: BaseDistribution) -> float:
-    """Return the number at a place of its range; of a category the share that it is."""
+    """Return the number at a place of its range. A category's share is returned as it is."""
     if not isinstance(distribution, FloatDistribution | IntDistribution):
         return place
     low, high = float(distribution.low), float(distribution.high)

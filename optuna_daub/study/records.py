@@ -358,7 +358,7 @@ def prefixed(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def _observation(trial: FrozenTrial, size: int, sign: int) -> Observation:
     facts = _typed(trial.system_attrs, f"{OBSERVATION}{size}", dict, Mapping) or {}
-    # Of no possible size, they were changed by hand or by another program, and count as unknown.
+    # Impossible values were changed by hand or by another program: they count as unknown.
     seconds, examples = facts.get("seconds"), facts.get("examples")
     seen = Observation(
         size,
@@ -391,7 +391,7 @@ def _record(kind: type[_Record], stored: Any) -> _Record:
 
 
 def _typed(stored: Mapping[str, Any], name: str, *types: type) -> Any:
-    """Return a stored value, None without one; raise a ValueError if it has another type."""
+    """Return a stored value, None without one. Raise a ValueError if its type is wrong."""
     value = stored.get(name)
     if type(value) in types or name not in stored or isinstance(value, types):  # fast ones first
         return value

@@ -112,7 +112,7 @@ def report(
     Raises:
         ValueError: if `trial` is not a trial of Optuna; `training_sizes` did not yield the size;
             it was reported before; a score is not a number; `n_validation` is not a whole number
-            of at least 1; `seconds` is negative or not finite; `examples` is not from 1 to `size`;
+            of at least 1; `seconds` is not from 0 to 1e9; `examples` is not from 1 to `size`;
             or the pruner needs more: `ABCPruner` needs `training_score`, `n_validation`, scores in
             [0, 1] and a study that maximizes.
         optuna.TrialPruned: if other workers have declared this one dead and resumed its learner;
@@ -201,7 +201,7 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run)
             turn = worker.turns[place] = Turn(size, time.perf_counter(), steps)
             yield size
             _check_steps(trial, steps)
-            # Forgotten, if others have failed the trial and another thread has looked since.
+            # The turn is forgotten if others failed the trial and another thread looked since.
             if not worker.turns.get(place, turn).is_reported:  # else `report` has done this
                 log.write_seconds(study, trial, size, turn.since)
             worker.look()
@@ -219,15 +219,15 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run)
         raise liveness.end_lost(study, trial)
     if isinstance(following, End):
         raise TurnOverError(following.reason)
-    # Only who has trained on all the data has a last score to return. Another that was taken for
-    # dead may have ended late, as this one was about to train the learner.
+    # Only a worker that trained on all the data has a last score to return. Another one, taken for
+    # dead, may have done this late, as this one was about to train the learner.
     last = worker.turns.get(place)
     if last is None or last.size != full_size:
         raise TurnOverError(f"another worker has trained it on all {full_size:,} examples")
 
 
 def _steps_so_far(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run) -> frozenset[int]:
-    """Return the steps that a trial may have reported before it asks for its sizes."""
+    """Return the steps that a trial may have before it asks for its sizes."""
     if trial.number in worker.turns:
         return worker.turns[trial.number].steps
     assert run.learner is not None
@@ -299,7 +299,7 @@ def _is_stored(trial: optuna.Trial, size: int) -> bool:
 
 
 def _check_steps(trial: optuna.Trial, given: Collection[int]) -> None:
-    """Raise a SetupError if a trial has reported a step that it was not given."""
+    """Raise a SetupError if a trial reported a step that it was not given."""
     if not {*_steps(trial)} <= {*given}:
         records.check_steps(_pruner_of(trial).policy.sizes, trial.number, _steps(trial), given)
 

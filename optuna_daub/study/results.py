@@ -85,8 +85,7 @@ class BestLearner:
     size: int
     """Number of examples it was trained on."""
     bound: float | None
-    """Bound on its score on all the data; the score itself once it was trained on all. None
-    without one."""
+    """Bound on its score on all the data, or this score once it is known. None without one."""
     rival_bound: float | None
     """Best bound among the other learners, except dropped ones; None without one."""
     is_final: bool
@@ -94,13 +93,11 @@ class BestLearner:
     reason: str
     """Reason why it is the best, or the reason of the policy's next decision."""
     promise: str
-    """ABC's guarantee with its conditions, or the share of past bounds that held. Empty if nothing
-    is known."""
+    """Guarantee of the rule with its conditions, as ABC has one; else empty."""
     better_size: int | None
     """Smaller size with a better score on as many validation examples, or None."""
     examples: int
-    """Training examples spent on all learners: all of each training, or the new ones if models go
-    on."""
+    """Training examples spent on all learners; only the new ones if trainings continue models."""
     seconds: float
     """Seconds spent on all trainings; those not measured count as 0."""
 
@@ -184,7 +181,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     `study.best_trial`; with `ABCPruner(refit=False)` it is the learner that ABC chose. In an
     unfinished study it is the learner of `study.best_trial` too, once a learner was trained on all
     the data. Before that the default rule names the best forecast, and DAUB the best score at the
-    largest size reached so far. ABC names its best guess, on whatever size it was trained.
+    largest size reached so far. ABC names its best guess, trained on any size.
 
     Args:
         study: running or ended; its pruner is not needed, except for a policy of your own.
@@ -237,10 +234,10 @@ def no_scores(study: optuna.Study) -> str:
 
 
 def _winner(study: optuna.Study, worker: Worker, chosen: int | None) -> int | None:
-    """Return the learner of the best trial, if the policy chose one with such a trial.
+    """Return the learner of the best COMPLETE trial, if the chosen learner has such a trial.
 
-    So no two answers differ on which is the best. If the policy chose a learner that was not
-    trained on all the data, it is that one.
+    So the best learner is that of the study's best trial. If the policy chose a learner that was
+    not trained on all the data, return that one.
     """
     known, complete = worker.known, []
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
@@ -278,7 +275,7 @@ def _reason(
 
 
 def _better_size(curve: LearningCurve) -> int | None:
-    """Return a smaller size with a better score on as many validation examples, or None."""
+    """Return the `better_size` of a `BestLearner`."""
     last = curve.observations[-1]
     comparable = [s for s in curve.observations if s.n_validation == last.n_validation]
     best = max(comparable, key=lambda seen: (seen.score, seen.size))

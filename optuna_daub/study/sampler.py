@@ -314,7 +314,7 @@ class DataAllocationSampler(BaseSampler):
     def _proposing(
         self, study: optuna.Study, trial: FrozenTrial, own: Assigned | None
     ) -> Iterator[tuple[BaseSampler, optuna.Study]]:
-        """Yield the base sampler, or a wrapper of it, and the study as it sees it.
+        """Yield the base sampler or a wrapper of it, and its view of the study.
 
         The trial is kept alive meanwhile.
 

@@ -103,9 +103,9 @@ def release_left_behind(study: optuna.Study, worker: Worker) -> None:
 
 
 def horizon(study: optuna.Study, worker: Worker, seconds: float | None) -> float | None:
-    """Return the time (`time.monotonic`) at which this `optimize` is to end, None without one.
+    """Return the time (`time.monotonic`) at which this `optimize` must end, None without one.
 
-    It is the end of its `timeout` or of the sampler's `seconds`, whichever is first.
+    It is the end of its `timeout` or of the sampler's `seconds`, the earlier one.
     """
     left, elapsed = host.seconds_left(study), host.seconds_since_begin(study)
     ends = [] if left is None else [time.monotonic() + left]
@@ -174,8 +174,8 @@ def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
         return  # Optuna has rolled it back
     while error is not None:
         # A statement stays open, and locks the file, as long as anything refers to it: a frame of
-        # the traceback that the storage has called, be it of SQLAlchemy or of who listens to it,
-        # or a cycle of such frames and results.
+        # the traceback that the storage has called (of SQLAlchemy or of its listeners), or a cycle
+        # of such frames and results.
         is_of_storage = False
         for frame, _ in traceback.walk_tb(error.__traceback__):
             module = frame.f_globals.get("__name__", "")

@@ -79,7 +79,7 @@ def write_policy(study: optuna.Study, policy: Policy) -> None:
 
 
 def settings_of(study: optuna.Study) -> Mapping[str, Any]:
-    """Return the sizes and the direction that a study was started with; empty without any.
+    """Return the sizes and the direction that a study was started with, if any.
 
     Raises:
         ValueError: if the stored ones are damaged.

@@ -29,8 +29,8 @@ class Turn:
     size: int
     since: float
     steps: frozenset[int] = frozenset()
-    """Steps that the trial may have: all sizes given so far, and those that it inherited. Empty if
-    it belongs to another library's sampler, so that no other worker takes over its learner."""
+    """Steps that the trial may have: all sizes given so far, and those that it inherited. Empty
+    for another library's sampler: then no worker takes over the learner."""
     is_reported: bool = False
 
 
@@ -60,13 +60,14 @@ class Patience:
     """Limits of waiting: seconds for other workers, proposals for the base sampler."""
 
     recent: float = 60.0
-    """Seconds of presence after a worker's last sign: between two trials it gives none."""
+    """Seconds for which a worker counts as present after its last sign of life. Between two trials
+    it gives none."""
     checked: float = 1.0
     """Seconds between two checks that a run is still the worker's own: a check takes milliseconds,
     and no worker is declared dead faster."""
     rival: float = 1.0
-    """Seconds for which the lower trial number waits for a rival to step back, as a living one
-    does within two looks of some milliseconds."""
+    """Seconds for which the lower trial number waits for a rival to step back. A living rival does
+    so within two looks of some milliseconds."""
     proxied: float = 3600.0
     """Seconds of silence allowed to a run behind a gRPC proxy, which passes no heartbeat."""
     abandoned: float = 30.0

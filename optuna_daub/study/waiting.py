@@ -30,7 +30,7 @@ COMPLAINT = 60.0
 
 
 def assign(asking: Asking) -> Run:
-    """Return the run of a new trial, an idle one if the study has come to its end.
+    """Return the run of a new trial, an idle one if the study has ended.
 
     While other workers hold every learner that deserves data, this sleeps without holding a lock,
     but no longer than the study's `timeout`.

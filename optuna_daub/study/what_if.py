@@ -64,7 +64,7 @@ class _Constrained(Policy):
         return Drop(answer, INFEASIBLE)
 
     def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
-        """Return the first training of a new learner, as the rule has it."""
+        """Return the rule's first training of a new learner."""
         return self.rule.start(pool, learner, size)
 
 
@@ -249,7 +249,7 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
 
 
 def _median_gain(curves: Iterable[Sequence[Observation]]) -> float:
-    """Return the median gain in score per doubling. Each curve's start is left out."""
+    """Return the median gain in score per doubling, from each curve's first two sizes."""
     starts = [seen[:2] for seen in curves if len(seen) > 1]
     gains = [
         (later.score - first.score) / math.log2(later.size / first.size)

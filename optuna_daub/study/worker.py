@@ -47,7 +47,7 @@ from optuna_daub.study.turns import Turn
 _logger = logging.getLogger(__name__)
 
 STALE_SHARE = 0.01
-"""Share of the time left that may pass before it is read anew, and results computed for a pool
+"""Share of the time left that may pass before it is read anew. Then results computed for a pool
 become invalid. The seconds of trainings are known less precisely anyway."""
 
 
@@ -64,23 +64,22 @@ class Worker:
     known: Known = field(default_factory=Known)
     """Knowledge as of the last look."""
     lock: threading.RLock = field(default_factory=threading.RLock)
-    """Held while a thread looks, or chooses and claims a learner, so a second thread sees what the
+    """Held while a thread looks, or chooses and claims a learner. So a second thread sees what the
     first has written. Never held during a sleep."""
     assigned: dict[int, Assigned] = field(default_factory=dict)
     """Trials that this process has started and not ended, by number."""
     turns: dict[int, Turn] = field(default_factory=dict)
     """Last size given to the objective of each trial, by trial number."""
     told: dict[int, Go | End] = field(default_factory=dict)
-    """Last answer of `trial.should_prune` to each trial, by number: it tells whether an
-    objective's own `TrialPruned` obeys or rejects the parameters. No decision depends on it."""
+    """Last answer of `trial.should_prune` to each trial, by number. It tells if an objective that
+    raises `TrialPruned` obeys or rejects its parameters. No decision depends on it."""
     holders: dict[int, host.Holder] = field(default_factory=dict)
-    """Threads that claimed trials through this study object, by number, until a trial is
-    finished."""
+    """Threads that claimed trials through this study object, by number of unfinished trials."""
     newcomers: dict[int, bool] = field(default_factory=dict)
-    """Running new learners by trial number, True once known to be the only ones with their
-    parameters."""
+    """Running new learners by trial number. True once they are known to be the only ones with
+    their parameters."""
     seen: dict[int, tuple[tuple[Any, ...], float]] = field(default_factory=dict)
-    """Last sign of life of each unfinished trial by number, with the time of its last change."""
+    """Last sign of life of each unfinished trial, and the time of its last change."""
     seen_at: float = -math.inf
     """Time of the last look. Silence of others is counted up to it, since this process may have
     been stopped itself while they went on."""
@@ -102,8 +101,8 @@ class Worker:
     failed_in_a_row: frozenset[int] = frozenset()
     """Learners of this process that failed since the last one that did not."""
     given: dict[str, int] = field(default_factory=dict)
-    """Points of earlier studies that this process has taken or skipped, as text, with the trial
-    that did."""
+    """Points of earlier studies that this process took or skipped, as text, and the trial that
+    did."""
     warned: set[str] = field(default_factory=set)
     """Kinds of warnings that were already logged."""
     _settled: Known = field(default_factory=Known)  # from finished trials, final
@@ -162,8 +161,8 @@ class Worker:
     ) -> Pool:
         """Return the pool of all usable facts, as trial `number` sees it.
 
-        If the trial `proposes`, its own learner has no parameters yet and is left out: so this is
-        the pool for which it was decided on, and results computed for that stay valid. If
+        If the trial `proposes`, its own learner has no parameters yet and is left out. So this is
+        the pool on which the trial was decided, and results computed for that stay valid. If
         `is_at_work` is False, as for results and pictures, the time left is unknown: it belongs to
         one process, and all processes should show the same.
         """
@@ -251,7 +250,7 @@ class Worker:
     def is_taken(self, number: int) -> bool:
         """Return whether another worker has a trial that this process has started.
 
-        On SQLite Optuna may hand one trial to two. Whose record was written last has it.
+        On SQLite Optuna may hand one trial to two. The one whose record was written last has it.
         """
         run, assigned = self.known.runs.get(number), self.assigned.get(number)
         return run is not None and assigned is not None and run.worker != assigned.run.worker
@@ -293,8 +292,8 @@ _WORKERS: weakref.WeakKeyDictionary[optuna.Study, Worker] = weakref.WeakKeyDicti
 _WORKERS_LOCK = threading.Lock()
 
 _COLLECTED: dict[tuple[str, int, datetime | None], host.Holder] = {}
-"""Holders of the trials of study objects that were collected, by study name, trial number and
-start. The same name and number may come again, in another storage or after a deletion."""
+"""Holders of trials of garbage-collected study objects, by study name, trial number and start. The
+same name and number may come again, in another storage or after a deletion."""
 
 
 def worker_of(study: optuna.Study) -> Worker:
@@ -313,9 +312,9 @@ def worker_of(study: optuna.Study) -> Worker:
 
 
 def holders_elsewhere(worker: Worker, number: int) -> list[host.Holder]:
-    """Return who holds a trial through other study objects of this process, living or collected.
+    """Return who holds a trial through other study objects of this process.
 
-    A trial that was asked for through an object that was collected has no holder here.
+    These objects may be garbage-collected; a trial asked for through one may still be told.
     """
     start = _start(worker, number)
     collected = _COLLECTED.get((worker.name, number, start))
@@ -332,14 +331,14 @@ def holders_elsewhere(worker: Worker, number: int) -> list[host.Holder]:
 
 
 def _start(worker: Worker, number: int) -> datetime | None:
-    """Return when an unfinished trial started. None if the last look has not seen it so."""
+    """Return the start of an unfinished trial. None if the last look did not see it."""
     with suppress(KeyError):
         return worker.reader.trial(number).datetime_start
     return None
 
 
 def _keep_holders(worker: Worker) -> None:
-    """Keep the holders of a study object that was collected. What was asked for may be told."""
+    """Keep the holders of a garbage-collected study object. Its trials may still be told."""
     # Without a lock: a garbage collection calls this, maybe in a thread that holds it.
     for number, holder in worker.holders.items():
         start = _start(worker, number)

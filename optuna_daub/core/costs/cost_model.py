@@ -46,8 +46,8 @@ FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
 its quartiles are those of a normal distribution."""
 IN_TIME = 0.9
 """Smallest probability of ending in time with which a training starts: nothing stops it later.
-`benchmarks/search.py --problems several --methods "ours, seconds known" --budget
-4 --overrun` shows what searches lose, and how late they end."""
+`benchmarks/search.py --problems several --methods "ours, seconds known" --budget 4 --overrun`
+shows what searches lose, and how late they end."""
 
 
 class Seconds(NamedTuple):
