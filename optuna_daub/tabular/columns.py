@@ -66,7 +66,7 @@ class Columns:
 
 
 def said_total(frame: Any) -> str:
-    """Return a note if the last row of a table is called "Total" and has a sum, else "".
+    """Return a note if the last row of a table is a total with a sum, else "".
 
     >>> import pandas as pd
     >>> said_total(pd.DataFrame({"town": ["Ulm", "Bonn", "Total"], "flats": [3, 4, 7]}))
@@ -216,7 +216,7 @@ def _giving_away(frame: Any, target: Target) -> Iterator[str]:
 
 
 def _as_numbers(column: Any) -> NDArray[np.float64]:
-    """Return the ranks of numbers and times, and words as numbers in the order of first rows.
+    """Return numbers and times as ranks, and words as numbers in order of appearance.
 
     A tree rounds to 32 bits, which different large numbers do not survive. Their ranks do. Numbers
     beyond 3e38 are missing, as in the preparation.

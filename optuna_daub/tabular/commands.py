@@ -81,7 +81,8 @@ def add_commands(commands: Any) -> None:
 def run(asked: argparse.Namespace, say: Any) -> int:
     """Run a command and return 0. After a wrong argument or table, print why and return 2.
 
-    Errors that other packages raise are faults, and pass through with their traceback.
+    Return 1 if no model could be trained, and 130 after Ctrl-C. Errors that other packages raise
+    are faults, and pass through with their traceback.
     """
     try:
         asked.run(asked, say)
@@ -106,7 +107,7 @@ def _is_raised_here(error: Exception) -> bool:
 
 
 def _check_path(name: str, path: Path | None, *others: Path | None) -> None:
-    """Raise a TableError if no file can be written to a path, or it is that of another file."""
+    """Raise a TableError if a path cannot be written to, or is another argument's too."""
     if path is None:
         return
     if path.resolve() in [other.resolve() for other in others if other is not None]:

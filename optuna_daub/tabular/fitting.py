@@ -59,8 +59,8 @@ SAMPLE = 2_000
 """Number of rows on which the time of the preparation is measured."""
 
 LARGE_SHARE = 10
-"""A table is measured if it has so many samples, and a note made if the time is above one part in
-so many of what is left. So the sample takes at most a tenth of the preparation."""
+"""Smallest number of samples in a table whose preparation is measured. So measuring takes at most
+a tenth of it. A note follows if the preparation takes more than a tenth of the time left."""
 
 
 def fit(
@@ -282,7 +282,9 @@ def _prepared(
 
 
 def _slow_preparation(preparation: Preparation, frame: Any, left: float) -> str:
-    """Return a note on the time that columns will take, measured on a sample; "" if it is short.
+    """Return a note on the time that the preparation will take; "" if it is short.
+
+    The time is measured on a sample.
 
     Args:
         preparation: preparation of the columns, not fitted.
@@ -297,7 +299,7 @@ def _slow_preparation(preparation: Preparation, frame: Any, left: float) -> str:
             part = frame.sample(n, random_state=0)
             clocks.append(time.monotonic())
             measured = clone(preparation).fit(part)
-    except Exception:  # what is wrong with the table, the preparation of all rows says
+    except Exception:  # the preparation of all rows says what is wrong with the table
         return ""
     fixed, sample = clocks[2] - clocks[1], time.monotonic() - clocks[2]
     seconds = max(sample - fixed, 0.0) * len(frame) / SAMPLE
@@ -305,7 +307,7 @@ def _slow_preparation(preparation: Preparation, frame: Any, left: float) -> str:
         return ""
     text = ", ".join(f"`{name}`" for name in measured.text_)
     note = f"The columns take about {said_time(seconds)} to be made numbers"
-    if 2 * seconds < left:  # the whole table may take twice as long as its sample lets expect
+    if 2 * seconds < left:  # the whole table may take twice as long as its sample suggests
         return note + "."
     way = f"`ignore` columns of text ({text}), or give more time" if text else "give more time"
     return f"{note}, and about {said_time(left)} are left: {way}."

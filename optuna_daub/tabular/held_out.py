@@ -34,7 +34,7 @@ def n_folds(target: Target) -> int:
 
 
 def scored_share(n_rows: int) -> float:
-    """Return the share of the rows that is held out if there are no folds.
+    """Return the share of rows that is held out if there are no folds.
 
     >>> scored_share(5_000), scored_share(1_000_000)
     (0.2, 0.02)
@@ -43,7 +43,7 @@ def scored_share(n_rows: int) -> float:
 
 
 def check_room(target: Target) -> None:
-    """Raise a TableError if a part of the rows has no room for a row of each class."""
+    """Raise a TableError if the training or scored rows cannot hold every class."""
     n, n_classes, folds = len(target.values), len(target.classes), n_folds(target)
     scored = n // folds if folds > 1 else math.ceil(n * scored_share(n))
     if n_classes > scored or n_classes + SIZES - 1 > n - scored:

@@ -25,7 +25,7 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bar
 
 
 def first_lines(path: Path) -> tuple[str, str, list[str]]:
-    """Return a text file's encoding, the separator in Excel's line `sep=;`, and lines after it."""
+    """Return a text file's encoding, the separator in Excel's line `sep=;`, and later lines."""
     with opened(path) as file:
         sample = file.read(SAMPLE) + file.readline() + file.readline()  # whole lines, two at least
     encoding = encoding_of(sample)
@@ -75,7 +75,7 @@ def encoding_of(sample: bytes) -> str:
 
 
 def no_text(path: Path) -> TableError:
-    """Return the error for a file in another encoding, or of another kind than its ending says."""
+    """Return the error for a file of unknown encoding, or of another kind than its ending."""
     return TableError(
         f"{path} must be text in UTF-8 or Windows-1252, but has signs of neither: save it as "
         "UTF-8, or give it the ending of its kind, such as .xlsx, .parquet or .gz."
@@ -85,7 +85,7 @@ def no_text(path: Path) -> TableError:
 def fault_of(
     path: Path, encoding: str, separator: str, *, skipped: int, has_header: bool, is_open: bool
 ) -> str:
-    """Return what keeps a text file from being read, and the way out; "" if nothing is found.
+    """Return why a text file cannot be read, and the way out; "" if unknown.
 
     Args:
         path: the file.

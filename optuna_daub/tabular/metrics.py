@@ -32,12 +32,12 @@ class Metric:
 
     @property
     def compares_logs(self) -> bool:
-        """True if it compares logarithms of 1 + amount, which amounts below -1 have not."""
+        """True if it compares logarithms of 1 + amount: amounts must be above -1."""
         return self.scoring.endswith("log_error")
 
     @property
     def compares_labels(self) -> bool:
-        """True if it compares the likeliest classes, whatever their probabilities are."""
+        """True if it compares the likeliest classes, and not their probabilities."""
         is_of_classes = self.scoring in OWN["classification"]
         return is_of_classes and not any(part in self.scoring for part in BY_PROBABILITIES)
 
@@ -216,7 +216,8 @@ def _scorer(key: str, task: Task) -> str:
 def check_measures(metric: Metric, target: Target) -> None:
     """Raise a TableError if a metric cannot compare the amounts of a target.
 
-    It compares dates by their ratio, though no date is 0, or there are amounts below its least.
+    This is so if it compares ratios and the target has dates, which have none, or if the metric
+    needs larger amounts.
     """
     times = target.times
     if times is not None and times.first is not None and metric.scoring.endswith(OF_RATIOS):

@@ -60,7 +60,7 @@ class Found:
     n_fitted: int
     """Number of rows that the final model was fitted on."""
     models: tuple[Row, ...]
-    """All models: first those trained on all the data, then by size, the best first."""
+    """All models: the best one first, then by decreasing size and score."""
     failures: tuple[str, ...]
     """Reasons why models failed, each one once."""
     seconds: float

@@ -78,7 +78,7 @@ def page(model: TabularModel) -> str:
     parts += [
         "<h2>What small samples told</h2>",
         '<p class="caption">How the scores on so many rows rank the models on all of them: '
-        "1 is the same order, 0 none. In brackets the middle 90 % of what it may be.</p>",
+        "1 is the same order, 0 no relation. In brackets: the 90 % interval.</p>",
         f"<pre>{escape(str(agreement))}</pre>",
     ]
     body = "\n".join(parts)

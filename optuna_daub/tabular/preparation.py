@@ -150,7 +150,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             used: the table.
-            learn: whether to learn the centres, and count infinities; else warn of lost cells.
+            learn: True to learn the centres, and count infinities; False to warn of lost cells.
         """
         matrix = np.empty((len(used), len(self.plain_)), np.float32)
         for at, name in enumerate(self.plain_):
@@ -226,7 +226,7 @@ def _kind(column: Any) -> str:
 
 
 def _is_of_text(column: Any, kind: str) -> bool:
-    """Return whether a file's column of this kind is text, whatever it looks like."""
+    """Return whether a column of this kind is text in a file, even if it looks otherwise."""
     if kind == "categories":
         return is_text(column.cat.categories.to_series())
     return kind == "words" or (kind in ("dates", "durations") and is_text(column))
@@ -262,7 +262,7 @@ def _as_categories(column: Any) -> Any:
 
 
 def _as_dates(column: Any) -> Any:
-    """Return a column as dates, also if most words are none."""
+    """Return a column as dates, even if most words are not dates."""
     read = as_dates(column)
     return as_dates(read, ISO) if is_text(read) else read
 
@@ -303,7 +303,7 @@ def _warn_of_new(column: Any, is_new: NDArray[np.bool_]) -> None:
 
 
 def _centre(values: NDArray[np.float64]) -> float:
-    """Return what to take from a column so that 32 bits keep its different values apart.
+    """Return the number to subtract, so 32 bits keep different values of a column apart.
 
     It is the median if numbers are far from 0 but close to each other, and would become equal;
     else 0.

@@ -1,4 +1,4 @@
-"""Settings of the whole process that a search changes, and that are restored after it."""
+"""Settings of the whole process that a search changes and then restores."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _CHANGES = Changes()
 def quiet(*loggers: str, hidden: type[Warning] = Warning) -> Iterator[None]:
     """Hide the logs of packages, and warnings of a kind.
 
-    With every kind, what passes the filters of warnings is not shown either: forests reset the
-    filters in each of their threads, and threads that do so at the same time may leave none.
+    If all kinds are hidden, warnings that pass the filters are not shown either. Forests reset the
+    filters in each of their threads, and if these do so at the same time, no filter may be left.
 
     >>> with quiet("optuna"):
     ...     warnings.warn("not seen", stacklevel=1)
@@ -41,7 +41,7 @@ def quiet(*loggers: str, hidden: type[Warning] = Warning) -> Iterator[None]:
 
 @contextmanager
 def limited(jobs: int) -> Iterator[None]:
-    """Limit the threads of linear algebra, and of OpenMP in this thread, to at most `jobs`.
+    """Limit threads of linear algebra, and of OpenMP in this thread, to `jobs`.
 
     Models with an argument for their number of threads do not need it; those without one take a
     thread for each core.

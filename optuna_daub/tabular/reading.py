@@ -39,8 +39,8 @@ PARQUET = (".parquet", ".pq")
 EXCEL = (".xlsx",)
 READABLE = "CSV and TSV (also .gz, .bz2, .xz, .zip), Parquet (.parquet) and Excel (.xlsx)"
 MAX_LINES = 1000
-"""Number of lines of an Excel file that are read to find names, and of cells of each column of
-text in a frame that are read to find the decimal sign."""
+"""Number of lines of an Excel file that are read to find names. In a frame, so many cells of each
+column of text are read to find the decimal sign."""
 
 
 def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = None) -> Table:
@@ -89,14 +89,14 @@ def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = 
 
 
 def _left_out(index: Any) -> Iterator[str]:
-    """Yield a note on an index with a name, or with more than numbers of rows."""
+    """Yield a note on an index with a name, or of other values than whole numbers."""
     named = [f"`{text_of(name)}`, " for name in index.names if name is not None]
     if named or not imported("pandas").api.types.is_integer_dtype(index.dtype):
         yield f"Left out: {''.join(named)}the table's index (`reset_index()` makes it a column)."
 
 
 def _read_words(frame: Any, learnt: Learnt | None) -> Table:
-    """Return a frame whose text is read as that of a file; a blank cell is missing.
+    """Return a frame with its text read as in a file. Blank cells are missing.
 
     Numbers in text are rewritten only if they have decimal commas, and no other column has points.
     """
@@ -118,7 +118,7 @@ def _read_words(frame: Any, learnt: Learnt | None) -> Table:
 
 
 def _is_blank(column: Any) -> NDArray[np.bool_]:
-    """Return which cells are text of nothing but blanks, as Excel has beside numbers too."""
+    """Return True for cells of blanks only, which Excel may have among numbers."""
     if is_text(column):
         return np.asarray((column.str.strip() == "").fillna(False), bool)
     if column.dtype != object:
@@ -127,7 +127,7 @@ def _is_blank(column: Any) -> NDArray[np.bool_]:
 
 
 def _is_plain(column: Any) -> bool:
-    """Return whether a column has floats, not all whole, or text with commas between thousands."""
+    """Return whether a column has fractions, or text with commas between thousands."""
     if is_text(column):
         has_commas = column.str.contains(r"^\s*[-+]?\d{1,3}(?:,\d{3})+", na=False).any()
         found = numbers_among(column) if has_commas else None
@@ -234,7 +234,7 @@ def _read_excel(path: Path, header: Header, learnt: Learnt | None) -> Table:
 
 
 def _excel_frame(book: Any, header: int | None) -> Any:
-    """Return the table in an Excel file. Words such as "None" are missing in no column of text."""
+    """Return the table in an Excel file. In a column of text, words such as "None" are kept."""
     pandas = imported("pandas")
     frame = pandas.read_excel(book, header=header, keep_default_na=False, na_values=[""])
     for name in frame.columns:

@@ -187,8 +187,9 @@ class Search:
     def last(self, searched: Searched, winner: LearnerCurve, left: float) -> tuple[Any, int]:
         """Return the fitted winner, and the number of rows that it was fitted on.
 
-        Without time to fit it on all rows, as many are taken as there is time for. If these are
-        no more than it was scored on, or the fit is interrupted, it is the model that was scored.
+        Without time to fit it on all rows, it is fitted on as many as there is time for. If these
+        are no more than it was scored on, or the fit is interrupted, take the model that was
+        scored.
         """
         X, y = self.X, self.y
         n = self._n_affordable(winner, left)
@@ -210,7 +211,7 @@ class Search:
             return at_hand, winner.size
 
     def _n_affordable(self, curve: LearnerCurve, left: float) -> int:
-        """Return the number of rows that a learner can be fitted on in the seconds that are left.
+        """Return the number of rows that a learner can be fitted on in the time left.
 
         Times are in proportion to rows.
         """
@@ -220,10 +221,10 @@ class Search:
         return len(self.y) if takes <= left else int(len(self.y) * left / takes)
 
     def guess(self) -> float:
-        """Return the score of the best constant guess, on the rows on which models are scored.
+        """Return the score of the best constant guess, on the rows that models are scored on.
 
-        Guesses of classes are their shares and the most frequent one, and either one of two: a
-        metric may count one of them only. Those of amounts are the mean and each tenth quantile.
+        Guesses of classes are their shares, the most frequent one, and each one if there are two:
+        a metric may count one of them only. Those of amounts are the mean and each tenth quantile.
         """
         tried: list[Any] = [DummyClassifier(strategy=name) for name in ("prior", "most_frequent")]
         if len(self.target.classes) == 2:
@@ -256,7 +257,7 @@ class Searched:
     """The model with the best score, if it was kept."""
 
     def model_of(self, params: Mapping[str, Any], size: int) -> Any:
-        """Return the model that was scored after so many rows, None if it was not kept."""
+        """Return the model that was trained on `size` rows and scored, None if it is gone."""
         if (kept := self.leading) and (kept.params, kept.size) == (params, size):
             return kept.model
         best = best_learner(self.study)
@@ -276,7 +277,7 @@ class Leading:
 
 
 class _Kept:
-    """A build function and a callback that keep the last model of the learner that leads."""
+    """A build function and a callback that keep the leader's last model."""
 
     def __init__(self, build: Callable[[BaseTrial, int], Any]) -> None:
         self._build = build
@@ -291,7 +292,7 @@ class _Kept:
         self._last = size, model
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Keep the last model of a run if its score is the best, or its learner was the best."""
+        """Keep the last model of a run if it is the best, or its learner led before."""
         del study
         last, self._last = self._last, None
         score = math.nan if last is None else trial.intermediate_values.get(last[0], math.nan)
@@ -303,7 +304,7 @@ class _Kept:
 
 
 class _Noted:
-    """An estimator whose copy, which is the one to be fitted, is told to a function."""
+    """An estimator that passes its copy, the one to be fitted, to a function."""
 
     def __init__(self, model: Any, note: Callable[[Any], None]) -> None:
         self._model, self._tell = model, note

@@ -1,4 +1,4 @@
-"""Tables as they are read, and what a model keeps of them to read others alike."""
+"""Tables as read, and the facts that a model keeps to read others in the same way."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TableError(ValueError):
 
 
 class Signs(NamedTuple):
-    """The signs in a text file's numbers; "" for a sign that no number has."""
+    """The signs in a text file's numbers; "" for an unused sign."""
 
     decimal: str
     thousands: str
@@ -42,8 +42,8 @@ PLAIN = Signs(".", ",")
 """Signs of a program's numbers."""
 
 MONEY = "$€£¥₹₽₩₺₴₫₪฿"
-"""Signs of money, which may stand before a number or after it, as codes such as EUR may. A sign of
-per cent, or a unit such as kg, stands after."""
+"""Signs of money. Like codes such as EUR, they may stand before or after a number. A sign of per
+cent, or a unit such as kg, stands after."""
 
 BLANKS = " \t\u00a0\u202f"
 """Blanks around numbers."""
@@ -70,7 +70,7 @@ _TELEPHONE = rf"\s*\d{{3}}(?:[{BLANKS}]\d{{3}}){{2,}}\s*"
 
 NEARLY_ALL = 0.9
 """Smallest share of numbers among the words of a column of numbers. The other words count as
-missing. Where they are more frequent, they may mean something of their own."""
+missing. If they are more frequent, they may have a meaning of their own."""
 
 MISSING_WORDS = frozenset(
     ("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>",
@@ -92,7 +92,7 @@ class Table:
     """Notes for the user, one sentence each."""
     signs: Signs = NO_SIGNS
     written: Mapping[str, Any] = field(default_factory=dict)
-    """Columns as they are written, by name, where reading has changed that."""
+    """Columns as written in the file, by name, if reading has changed them."""
     is_from_text: bool = False
     """True for a text file, whose words are read."""
 
@@ -109,7 +109,7 @@ class Learnt:
 
 
 def check_names(names: Iterable[str], learnt: Learnt | None, way_out: str = "") -> None:
-    """Raise a `TableError` if two columns have the same name. Those not learnt from may."""
+    """Raise a `TableError` if two columns have one name. Those that a model ignores may."""
     twice = (name for name, count in Counter(names).items() if count > 1)
     if found := next((name for name in twice if not learnt or name in learnt.columns), None):
         raise TableError(
@@ -213,7 +213,7 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
 
 
 def unit_of(column: Any) -> str:
-    """Return the unit of most numbers in a column of text; "" if they have none.
+    """Return the unit of most numbers in a column of text; "" without one.
 
     Numbers without a sign are of the same unit as those with a sign of money, but 0.05 is not
     0.05 %.
@@ -264,7 +264,7 @@ def as_numbers(column: Any, unit: str | None = None) -> Any:
     Args:
         column: cells of any type.
         unit: unit of its numbers, None for that of most of them. Numbers of another unit become
-            NaN. Numbers without a sign are of any unit but per cent.
+            NaN. Numbers without a sign are of any unit except per cent.
 
     >>> import pandas as pd
     >>> as_numbers(pd.Series(["$1,250.50", "2", "unknown", None])).to_list()
@@ -299,7 +299,7 @@ def _amounts(words: Any, rows: NDArray[np.int64], unit: str | None) -> NDArray[n
     """Return different words, in so many rows each, as numbers of a unit. Others become NaN."""
     plain, is_number = plain_numbers(words, PLAIN, are_known=unit is not None)
     digits, units = _split(plain)
-    # A column without a sign in `fit` may have any later, but per cent.
+    # A column without a sign in `fit` may have any sign later, except per cent.
     allowed = unit or _commonest(units[is_number], rows[is_number])
     if unit is not None and allowed == "%" != unit:
         allowed = unit
@@ -319,7 +319,7 @@ def _as_float(value: Any) -> float:
 
 
 def numbers_among(column: Any) -> tuple[Any, Any] | None:
-    """Return a column of words as numbers in the unit of most, and its words that are none.
+    """Return a column's words as numbers in the unit of most, and the other words.
 
     Return None for a column of another type, if fewer than nearly all of the words are numbers,
     or if there are codes such as 007 among other words.
@@ -339,7 +339,7 @@ def numbers_among(column: Any) -> tuple[Any, Any] | None:
 
 
 def real_words(column: Any) -> Any:
-    """Return the cells of a column that are no words for a missing cell."""
+    """Return the cells of a column that are not words for a missing cell."""
     words = column if is_text(column) else column.astype(object).map(str)
     return column[~words.isin(MISSING_WORDS).to_numpy(dtype=bool)]
 
@@ -351,6 +351,6 @@ def listed_words(words: Iterable[Any]) -> str:
 
 
 def said_lost(words: Any, n_rows: int, kind: str = "numbers") -> str:
-    """Return what a note says of words in a column of numbers, or of another kind."""
+    """Return the text of a note on words in a column of another kind."""
     count = f"{len(words):,} of {n_rows:,} cells {'is' if len(words) == 1 else 'are'}"
     return f"has {kind}, but {count} none ({listed_words(words)}): taken for missing"

@@ -181,9 +181,9 @@ def _read(
 
 
 def _as_written(kind: str, known: Any, as_written: Any) -> tuple[str, Any]:
-    """Return the kind of classes, and the classes as in their file if reading has changed them.
+    """Return the kind of classes, and the classes as written in their file.
 
-    True and false in several spellings stay what they were read as.
+    True and false in several spellings stay as they were read.
     """
     if as_written is None:
         return kind, known
@@ -193,9 +193,9 @@ def _as_written(kind: str, known: Any, as_written: Any) -> tuple[str, Any]:
 
 
 def _are_finite(known: Any, kind: str) -> NDArray[np.bool_]:
-    """Return True for dates and durations that are there, and for numbers finite in 32 bits.
+    """Return True for known dates and durations, and for numbers finite in 32 bits.
 
-    Models of several kinds cannot learn others.
+    Several kinds of models cannot learn other values.
     """
     if kind in ("dates", "durations"):
         return np.asarray(known.notna(), bool)
@@ -238,7 +238,7 @@ def _numbers_or_words(
 
 
 def _amounts(known: Any, kind: str) -> tuple[NDArray[np.float64], Times | None]:
-    """Return known values as numbers, and how to turn these into dates or durations again."""
+    """Return known values as numbers, and the dates or durations that they stand for."""
     if kind == "durations":
         return known.dt.total_seconds().to_numpy(dtype=np.float64), Times(None)
     if kind == "dates":

@@ -53,7 +53,7 @@ _BETWEEN = re.compile(rf"(?<=\d)[{GROUPING}](?=\d{{3}}(?!\d))")
 _UNITS = re.compile(rf"^[A-Z]{{3}}(?=[{BLANKS}]*[-+\d])|(?<=\d)[{BLANKS}]*{UNIT}$")
 """Pattern of a unit before a number or after it."""
 _CODE = re.compile(r"\s*[-+]?0\d")
-"""Pattern of the first signs of a number that loses zeros when it is read, such as 007."""
+"""Pattern of the start of a number that loses zeros when it is read, such as 007."""
 _CONTROL = re.compile(r"[\0-\x08\x0e-\x1f]")
 """Pattern of a sign that no text has."""
 _TRUTH = dict.fromkeys(("True", "TRUE", "true"), True) | dict.fromkeys(
@@ -79,7 +79,7 @@ class _Text:
     is_written: tuple[bool, ...]
     """For each column, whether pandas would lose how its numbers or truth values are written."""
     has_open_ends: bool
-    """True if all lines but the header end with a separator."""
+    """True if all lines except the header end with a separator."""
     n_row_names: int
     """Number of cells of each line beyond the names. They come first, and name the rows."""
 
@@ -127,7 +127,7 @@ def without_names(frame: Any, header: Header) -> Table:
 
 
 def _decoded(path: Path, how: _Text, learnt: Learnt | None) -> tuple[_Text, Any, dict[str, Any]]:
-    """Return how a text file was read at last, and the results of `_parsed`."""
+    """Return the format in which a text file could be read, and the results of `_parsed`."""
     for encoding in dict.fromkeys((how.encoding, "cp1252")):
         how = replace(how, encoding=encoding)
         try:
@@ -149,7 +149,7 @@ def _decoded(path: Path, how: _Text, learnt: Learnt | None) -> tuple[_Text, Any,
 
 
 def _parsed(path: Path, how: _Text, learnt: Learnt | None) -> tuple[Any, dict[str, Any]]:
-    """Return the data frame of a text file, and the columns as written that were rewritten.
+    """Return a text file's data frame, and the original of rewritten columns.
 
     Columns without a header have numbers as names.
     """
@@ -194,10 +194,10 @@ def told_truth(frame: Any, keys: Iterable[Any], learnt: Learnt | None) -> dict[A
 def as_in_file(
     frame: Any, keys: list[Any], signs: Signs, learnt: Learnt | None
 ) -> tuple[list[Any], dict[Any, Any]]:
-    """Write numbers among words as Python does, units last; read words for true and false.
+    """Write numbers in text as Python does, units last, and read true and false.
 
-    Return the other columns of text, and those that were rewritten as in the file. A word among
-    numbers leaves all of them as they are in the file.
+    Return the names of other columns of text, and the original of rewritten ones. If a word is
+    among numbers, all of them stay text.
     """
     text = [key for key in keys if is_text(frame[key])]
     words, written = [], told_truth(frame, text, learnt)
@@ -313,7 +313,7 @@ def _decimal(cells: Sequence[str], separator: str, known: str) -> str:
 
 
 def _is_text(cells: Sequence[str], signs: Signs) -> bool:
-    """Return whether most cells with a sign between thousands are no numbers, such as dates."""
+    """Return whether most cells with a sign between thousands are not numbers, but dates, say."""
     if not signs.thousands:
         return False
     with_it = [_bare(cell) for cell in cells if signs.thousands in cell]
@@ -322,7 +322,7 @@ def _is_text(cells: Sequence[str], signs: Signs) -> bool:
 
 
 def _is_written(cells: Sequence[str]) -> bool:
-    """Return whether a cell is a code such as 007, or all are words such as TRUE or true."""
+    """Return whether a cell is a code such as 007, or all are true or false, as words."""
     known = [cell for cell in cells if cell and cell not in MISSING_WORDS]
     are_plain = {*known} <= {"True", "False"}
     return any(map(_CODE.match, known)) or (not are_plain and {*known} <= {*_TRUTH})

@@ -1,4 +1,4 @@
-"""Dates and durations in text, in any form that nearly all words of a column have."""
+"""Dates and durations in text, if nearly all words of a column have such forms."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from optuna_daub.tabular.table import real_words
 
 
 GUESSED, CHECKED = 20, 10_000
-"""Number of words whose formats are guessed at a time, and of words that a format is tried on.
-Among so many dates one has a day after the 12th, which tells days from months."""
+"""Number of words that formats are guessed from, and of words that they are tried on. Among so
+many dates one has a day after the 12th, which tells days from months."""
 
 LONGEST = 40
-"""Number of letters of a date with the longest names of its day and month, its time and zone."""
+"""Number of letters of the longest date, with names of day and month, time and zone."""
 
 _SHORT_YEAR = re.compile(r"^(\d{1,2}([-/. ])(?:\d{1,2}|[A-Za-z]{3,9})\2)(\d\d)(?![\d:])")
 _HALF_OF_DAY = re.compile(r"\s*\b[AaPp][Mm]$|(?<=\d)[AaPp][Mm]$")
@@ -41,7 +41,7 @@ WITH_UNIT = (
 )
 """Pattern of a digit and a unit of time, with the T or "and" after it."""
 _ONE_UNIT = r"(?i)\s*[-+]?[\d.]+ ?(?!day)[a-z]+\s*"
-"""Pattern of a duration that is an amount with a unit; whole days are none."""
+"""Pattern of a duration that is an amount with a unit other than days."""
 _YEAR = r"((?:1[6-9]|2[01])\d\d)"
 _QUARTER = re.compile(rf"^(?:{_YEAR}[- ]?Q([1-4])|Q([1-4])[-/ ]{_YEAR})$")
 """Pattern of quarters such as 2015Q1 and Q1/2015, but not of part numbers such as 4500Q2."""
@@ -57,7 +57,7 @@ class Forms(NamedTuple):
     first_year: int = 1969
     """First of the hundred years that years of two digits mean."""
     note: str = ""
-    """Note on the one of several meanings that was chosen; "" if there is one only."""
+    """Note on the meaning that was chosen; "" if there is only one."""
 
     @property
     def example(self) -> str:
@@ -77,11 +77,11 @@ _ISO_DATE = r"\d{4}-\d\d-\d\d(?!\d)"
 
 
 def date_forms(column: Any) -> Forms | None:
-    """Return the forms of the dates in a column of text; None if it holds something else.
+    """Return the forms of the dates in a column of text; None for other text.
 
     All formats together read nearly all words. If days and months cannot be told apart, days come
     first between dots, else months. Years of two digits are in the hundred years around the
-    shortest time that has all of them, which is not wholly in the future.
+    shortest span that holds them all and is not wholly in the future.
 
     >>> import pandas as pd
     >>> date_forms(pd.Series(["31.12.2020 08:15", "1.2.2021 23:59", None])).formats
@@ -99,7 +99,7 @@ def date_forms(column: Any) -> Forms | None:
         with quiet(hidden=UserWarning):  # pandas warns of each guess
             formats = {form for word in left.head(GUESSED) for form in _guesses(word)}
         # Of equal ones the first is taken: %m comes before %d, but not between dots.
-        # A day in the place of a month is no further format, but a word of another meaning.
+        # A word that needs day and month swapped has another meaning, not another format.
         formats -= {_swapped(form) for form in found}
         unread = {form: left[_read(left, form).isna()] for form in sorted(formats, reverse=True)}
         best = min(unread, key=lambda form: (len(unread[form]), "%m.%d." in form), default="")
@@ -162,7 +162,7 @@ def _swapped(form: str) -> str:
 def read_dates(column: Any, forms: Forms) -> Any:
     """Return text as dates without a time zone, those with one in UTC. Other words are missing.
 
-    Dates such as 2020-12-31 are read whatever the forms are.
+    Dates such as 2020-12-31 are read with any forms.
     """
     words = column.str.strip()
     found = _read(words.where(words.str.match(_ISO_DATE, na=False).astype(bool)), "ISO8601")
@@ -186,10 +186,10 @@ def _read(words: Any, form: str, first_year: int = 1969) -> Any:
 
 
 def are_durations(column: Any) -> bool:
-    """Return whether nearly all words of a column of text are times such as 8:15 or 2 h 15 min.
+    """Return whether nearly all words of a column are durations.
 
-    Not with both 59:30 and 1:00:30, as the first may be minutes and seconds, and not with amounts
-    in one unit only, as 5 m may be a length.
+    These are words such as 8:15 or 2 h 15 min. Return False if there are both 59:30 and 1:00:30,
+    since the first may be minutes and seconds, or amounts in one unit only: 5 m may be a length.
 
     >>> import pandas as pd
     >>> are_durations(pd.Series(["8:15", "11:30 PM", None])), are_durations(pd.Series(["3:x"]))
@@ -205,7 +205,7 @@ def are_durations(column: Any) -> bool:
 
 
 def as_durations(column: Any) -> Any:
-    """Return a column as seconds. Numbers have no unit, so are missing; times count from 0:00.
+    """Return a column as seconds. Times count from 0:00; numbers without a unit are missing.
 
     >>> import pandas as pd
     >>> as_durations(pd.Series(["0:15", "11:30 PM", "1 days 00:00:01.5", "soon"])).to_list()
@@ -239,7 +239,7 @@ def _said(cell: Any) -> str:
 
 
 def as_dates(column: Any, forms: Forms | None = None) -> Any:
-    """Return a column as dates, or as text if it is of no known format.
+    """Return a column as dates, or as text if its format is unknown.
 
     Periods become their first days, as in their text. Dates with a time zone are in UTC, so the
     same moment is the same in any zone, and in text.
@@ -269,7 +269,7 @@ def as_dates(column: Any, forms: Forms | None = None) -> Any:
 
 
 def _first_days(words: Any) -> Any:
-    """Return words with weeks, whose text has their last day too, and quarters as first days."""
+    """Return words, with weeks such as 2020-12-28/2021-01-03, and quarters, as first days."""
     words = words.str.strip()
     words = words.str.replace(r"^(\d{4}-\d\d-\d\d)/\d{4}-\d\d-\d\d$", r"\1", regex=True)
     return words.str.replace(_QUARTER, _first_day, regex=True)

@@ -50,8 +50,8 @@ MAX_OTHERS = 48
 """Largest number of learners in grey; more lines would be a grey block."""
 
 FAR = 20.0
-"""Largest distance of a score from those that a picture is about, in ranges of these. With scores
-beyond it in the picture, these would share a twentieth of its height."""
+"""Largest distance of a score from the main scores of a picture, in ranges of these. If scores
+beyond it were shown, the main ones would share a twentieth of the height."""
 
 MAX_TICKS = 14
 """Largest number of sizes written under a picture of usual width."""
@@ -109,7 +109,7 @@ def axis_of(study: optuna.Study, limits: tuple[float, float] | None) -> Axis:
 def stretched(
     inner: Sequence[float], outer: Sequence[float], share: float = 0.25
 ) -> tuple[float, float]:
-    """Return a range that holds `inner`, and what of `outer` is at most `share` of it beyond."""
+    """Return a range that holds `inner`, extended to `outer` by at most `share` of its width."""
     low, high = min(inner), max(inner)
     span = high - low or abs(high) or 1.0
     lowest = max(min((low, *outer)), low - share * span)
@@ -119,7 +119,7 @@ def stretched(
 
 
 def near(scores: Iterable[float], inner: Sequence[float], share: float = FAR) -> list[float]:
-    """Return the scores that are at most `share` of the range of `inner` beyond it."""
+    """Return the scores within the range of `inner`, extended by `share` of its width."""
     lowest, highest = stretched(inner, (-math.inf, math.inf), share)
     return [score for score in scores if lowest <= score <= highest]
 
@@ -137,7 +137,7 @@ def usual(scores: Iterable[float], middle: float) -> list[float]:
 
 
 def beyond(values: Iterable[float], axis: Axis, noun: str = "score") -> str:
-    """Return a note on the number of values outside the limits of an axis; empty without any.
+    """Return a note on the number of values outside an axis; empty without any.
 
     >>> beyond([0.5, 0.75, -9.0], Axis("accuracy", False, (0.0, 1.0)))
     '1 score is beyond the axis'
@@ -160,7 +160,7 @@ def size_scale(sizes: Sequence[int]) -> Scale:
 
 
 def tick_sizes(sizes: Sequence[int], most: int = MAX_TICKS) -> tuple[int, ...]:
-    """Return sizes for the labels of a logarithmic axis: first, last, at most `most` + 1."""
+    """Return at most `most` + 1 sizes to label a logarithmic axis: the ends, and others."""
     room = math.log(sizes[-1] / sizes[0]) / most
     ticks = [sizes[-1]]
     for size in reversed(sizes[:-1]):
@@ -235,7 +235,7 @@ def last_score(curve: LearnerCurve, sign: int) -> float:
 
 
 def leader_of(best: BestLearner | None) -> int | None:
-    """Return the id of the learner that leads an unfinished study; None in a finished one."""
+    """Return the id of an unfinished study's leader; None in a finished one."""
     return None if best is None or best.is_final else best.learner
 
 

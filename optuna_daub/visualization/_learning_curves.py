@@ -230,9 +230,9 @@ def learning_curves_record(
 def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None:
     """Return a range that holds the scores of the learners that stand out.
 
-    It also holds the better half of the last scores of all. Left out is what is so far from most
-    of these scores that the curves would be flat. Bands stretch it by a quarter at most,
-    since early bounds may be far beyond all scores.
+    It also holds the better half of the last scores of all. Scores so far from most of these that
+    the curves would be flat are left out. Bands stretch the range by a quarter at most, since
+    early bounds may be far beyond all scores.
     """
     drawn = [line for line in lines if line.points]
     if not drawn:

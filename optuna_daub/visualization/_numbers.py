@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 
 def digits_of(scores: Sequence[float]) -> int:
-    """Return the significant digits that show a thousandth of the range of scores, at least 4.
+    """Return the number of digits that show a thousandth of the scores' range.
+
+    It is at least 4.
 
     >>> digits_of([0.5, 0.9]), digits_of([1_234_560.0, 1_234_569.0])
     (4, 9)
@@ -19,7 +21,7 @@ def digits_of(scores: Sequence[float]) -> int:
 
 
 def said(score: float, *others: float) -> str:
-    """Return a score in digits that tell it from the others, and at least four.
+    """Return a score with digits that tell it from the others, at least four.
 
     >>> said(0.875), said(0.9999, 0.9995), said(1_234_561.25, 1_234_560.75)
     ('0.8750', '0.999900', '1,234,561.250')

@@ -34,7 +34,7 @@ _SHOWING = threading.Lock()
 
 
 class ProgressBar:
-    """Show the leader, the gap, the cost so far and the time left while a study runs.
+    """Show the leader, the gap, the cost and the time left while a study runs.
 
     A callback of `study.optimize`. It replaces `show_progress_bar=True`, which counts trials and
     does not show the leader or the gap. It is a bar on a terminal and in a notebook; elsewhere it
@@ -45,8 +45,8 @@ class ProgressBar:
     `seconds`, for `n_trials` at the speed so far, and, in a closed pool, for training the leader
     on all the data. It is "?" if none is known.
 
-    The gap is how far the best bound of the other learners is ahead of the leader's score; once
-    the leader is trained on all the data and the gap is below 0, none can overtake it.
+    The gap is how far the best bound of the other learners is ahead of the leader's score. Once
+    the leader is trained on all the data and the gap is below 0, no bound is above its score.
 
     Args:
         every: seconds between two updates of a bar, at least 0. Reading the state of a study

@@ -77,7 +77,7 @@ class SearchHistoryRecord(NamedTuple):
     paths: tuple[tuple[Training, ...], ...]
     """Trainings of each learner that once was the best on all the data."""
     best: tuple[Training, ...]
-    """Trainings on all the data that were better than all earlier ones, of feasible learners."""
+    """Feasible learners' trainings on all the data that were better than all earlier ones."""
     early: tuple[Training, ...]
     """Trainings on any size that beat all earlier ones, of feasible learners. They end with the
     first on all the data."""
@@ -235,9 +235,9 @@ def search_history_record(
 def _limits(
     paths: Collection[Sequence[Training]], whole: Sequence[Training], sign: int
 ) -> tuple[float, float] | None:
-    """Return a range that holds all scores on all the data and the better half of the learners.
+    """Return a range that holds all scores on all the data and the better half of learners.
 
-    It also holds what is near them; first trainings may be far behind.
+    It also holds scores near these; first trainings may be far behind.
     """
     if not paths:
         return None

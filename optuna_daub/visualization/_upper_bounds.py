@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 MOMENTS = 16
-"""Moments at which all bounds are computed while the number of trainings doubles, a power of two.
-In short studies, of up to twice as many trainings, they are computed after each training."""
+"""Number of moments at which all bounds are computed per doubling of trainings, a power of two. In
+short studies, of up to twice as many trainings, they are computed after each training."""
 
 LEADER = "best bound"
 
@@ -116,7 +116,7 @@ class BoundsRecord(NamedTuple):
     n_trainings: int
     axis: Axis
     promise: str
-    """Promise for the leader, or the share of past bounds that held. Empty if nothing is known."""
+    """Guarantee of the rule for the leader, as ABC has one; else empty."""
     leader: int | None = None
     """Id of the leader of an unfinished study."""
 
@@ -236,7 +236,7 @@ def _limits(
 
     It holds the present bounds of the learners that stand out, the better half of all present
     bounds, and the best bounds since `half` of the study's trainings. Early bounds may be far
-    beyond. Left out are bounds so far from the better ones that these would be flat.
+    beyond. Bounds so far from the better ones that these would be flat are left out.
     """
     drawn = [track for track in tracks if track.steps]
     if not drawn:
