@@ -31,7 +31,7 @@ _OF_VALIDATION = re.compile(
     ),
     re.IGNORECASE,
 )
-"""Names of arguments of `fit` for rows to validate on, such as LightGBM's `eval_X` and `X_val`.
+"""Names of `fit`'s arguments for validation rows, such as LightGBM's `eval_X` and `X_val`.
 Others such as `val_weight` and `is_valid` may have a value for each row of `X`."""
 
 

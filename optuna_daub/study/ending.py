@@ -237,7 +237,7 @@ def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[bool], b
 
 
 def _close_idle(ending: _Ending, values: Sequence[float] | None) -> None:
-    """Store why a run trains nothing, and warn once of a value, which cannot be kept."""
+    """Store why a run trains nothing. Warn once if it has a value, which cannot be kept."""
     trial, reason = ending.trial, ending.run.reason
     log.write_summary(ending.study, trial, {"reason": reason})
     if ending.state == TrialState.COMPLETE and values:

@@ -101,8 +101,8 @@ class Worker:
     failed_in_a_row: frozenset[int] = frozenset()
     """Learners of this process that failed since the last one that did not."""
     given: dict[str, int] = field(default_factory=dict)
-    """Points of earlier studies that this process took or skipped, as text, and the trial that
-    did."""
+    """Points of earlier studies, as text, with the trial of this process that took or skipped
+    each."""
     warned: set[str] = field(default_factory=set)
     """Kinds of warnings that were already logged."""
     _settled: Known = field(default_factory=Known)  # from finished trials, final

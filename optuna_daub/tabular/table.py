@@ -319,7 +319,7 @@ def _as_float(value: Any) -> float:
 
 
 def numbers_among(column: Any) -> tuple[Any, Any] | None:
-    """Return a column's words as numbers in the unit of most, and the other words.
+    """Return a column's words as numbers in the commonest unit, and the other words.
 
     Return None for a column of another type, if fewer than nearly all of the words are numbers,
     or if there are codes such as 007 among other words.

@@ -313,7 +313,7 @@ def _decimal(cells: Sequence[str], separator: str, known: str) -> str:
 
 
 def _is_text(cells: Sequence[str], signs: Signs) -> bool:
-    """Return whether most cells with a sign between thousands are not numbers, but dates, say."""
+    """Return whether most cells with the sign of thousands are no numbers (but dates, say)."""
     if not signs.thousands:
         return False
     with_it = [_bare(cell) for cell in cells if signs.thousands in cell]
