@@ -351,7 +351,8 @@ def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None
             raise ValueError(
                 "`train_set` must not be constructed before, or with "
                 'params={"feature_pre_filter": False}: features that large leaves cannot use are '
-                "gone from it, and smaller leaves are tried. A subset's whole must be like that."
+                "gone from it, and smaller leaves are tried. This also holds for the source "
+                "of a subset."
             )
     train_set.construct()
     if held_out.label is None:  # a file, read as by `lightgbm.train`

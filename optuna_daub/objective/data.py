@@ -50,7 +50,7 @@ class Rows:
     y: NDArray[Any]
     """Targets: shape (n,), or (n, number of outputs)."""
     positions: Indices
-    """Row numbers in `X`, from 0, shape (n,). Those of a fixed validation set follow."""
+    """Row numbers in `X`, from 0, shape (n,). A fixed validation set has the numbers after it."""
     sample_weight: NDArray[np.float64] | None = None
     """Weights, at least 0, shape (n,); None if all examples weigh the same."""
 

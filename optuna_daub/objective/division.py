@@ -73,7 +73,7 @@ class Division:
         return (self.rows, self.validation[0]) if is_fixed else (self.rows,)
 
     def scored_at(self, needs: Needs, size: int) -> tuple[Rows, ...]:
-        """Return the rows that score a learner trained on `size` examples, by fold."""
+        """Return the rows for scoring a learner trained on `size` examples, by fold."""
         wanted = needs.validation_size(size)
         if wanted is None or wanted >= self.n_validation:
             return self.validation

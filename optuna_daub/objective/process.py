@@ -18,7 +18,7 @@ class Changes:
 
     @contextmanager
     def during(self, change: Callable[[ExitStack], object]) -> Iterator[None]:
-        """Make a change, which puts its undo on a stack."""
+        """Make a change. It puts its undoing on the stack that it is given."""
         with self._lock:
             self._n_users += 1
         try:

@@ -258,7 +258,7 @@ def _row_of(
     *,
     is_busy: bool,
 ) -> FrozenTrial:
-    """Return a learner's first run, with the data of all its runs and any value."""
+    """Return a learner's first run with the data of all its runs, and its value, if known."""
     curve = learner.curve
     row = _without_value(first, TrialState.RUNNING if is_busy else TrialState.FAIL)
     if curve.observations and not curve.has_failed:

@@ -78,7 +78,7 @@ class Plan:
     n_learners: int | None
     """Number of learners to choose among, None for an open pool."""
     first_probes: Cost
-    """Cost of the first trainings of all learners, in an open pool of one learner."""
+    """Cost of the first trainings of all learners; in an open pool, of one learner."""
     last_training: Cost
     """Cost of one training on all the data, kept in reserve for the end."""
     everything: Cost | None

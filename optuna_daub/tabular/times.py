@@ -269,7 +269,7 @@ def as_dates(column: Any, forms: Forms | None = None) -> Any:
 
 
 def _first_days(words: Any) -> Any:
-    """Return words, with weeks such as 2020-12-28/2021-01-03, and quarters, as first days."""
+    """Return words with weeks (2020-12-28/2021-01-03) and quarters replaced by first days."""
     words = words.str.strip()
     words = words.str.replace(r"^(\d{4}-\d\d-\d\d)/\d{4}-\d\d-\d\d$", r"\1", regex=True)
     return words.str.replace(_QUARTER, _first_day, regex=True)

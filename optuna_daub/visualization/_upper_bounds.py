@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 MOMENTS = 16
-"""Number of moments per doubling of trainings, a power of two. All bounds are computed at them. In
+"""Number of moments at which all bounds are computed per doubling of trainings: a power of two. In
 short studies, of up to twice as many trainings, they are computed after each training."""
 
 LEADER = "best bound"

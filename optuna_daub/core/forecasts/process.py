@@ -219,7 +219,7 @@ class Lines(NamedTuple):
         return np.asarray(np.maximum(variance, 0.0))
 
     def _parts(self, share: float) -> tuple[Numbers, Numbers]:
-        """Return the weights of level, gain and walk in a score, and the variance it has besides.
+        """Return the weights of level, gain and walk in a score, and the variance left over.
 
         Between two known points a Wiener process is on the line through them, plus a bridge.
         """
