@@ -38,6 +38,7 @@ from benchmarks.rows import results_of
 from benchmarks.rows import table
 from optuna_daub import core
 from optuna_daub.core.forecasts import joint
+from optuna_daub.core.forecasts.forecast import forecast_of
 from optuna_daub.core.forecasts.joint import Prior
 from optuna_daub.core.forecasts.joint import fitted
 
@@ -82,8 +83,8 @@ class State:
         """Return the log density at each final score. Scores already known are left out."""
         study = joint._study(self.curves, prior)
         mean, square = study.ahead(self.full)
-        scale = joint.NARROWER * np.sqrt(np.where(self.is_left, square, 1.0))
-        return np.asarray(t.logpdf(self.final, 2, mean, scale))
+        found = forecast_of(mean, np.sqrt(np.where(self.is_left, square, 1.0)), mean.max())
+        return np.asarray(t.logpdf(self.final, 2, mean, found.scale))
 
 
 def states(known: Lcdb, row: int, rng: np.random.Generator) -> Iterator[State]:

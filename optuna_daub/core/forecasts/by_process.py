@@ -15,6 +15,8 @@ from optuna_daub.core.costs.cost_model import efforts
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.forecasts.forecast import forecast_of
+from optuna_daub.core.forecasts.forecast import lead_of
 from optuna_daub.core.forecasts.forecast import widths
 from optuna_daub.core.forecasts.given_pool import PoolProcess
 from optuna_daub.core.forecasts.given_pool import process_of
@@ -29,11 +31,6 @@ from optuna_daub.core.pool import candidates_of
 
 
 Numbers = NDArray[np.float64]
-
-WIDER = 1.2
-"""Scale of a forecast, in standard deviations of the process, which is too sure. It is fitted to
-the suspended learners on half of the surrogates of `benchmarks/fit/process.py`, and judged on the
-others."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +61,15 @@ class Process(Forecaster):
         is_there = known.size >= size
         mean, sd = np.where(is_there, known.score, mean), np.where(is_there, 0.0, sd)
 
+        found = forecast_of(mean, sd, lead_of(pool, mean))
+
         def draws(count: int, rng: np.random.Generator) -> Numbers:
-            # A forecast is wider than the process by this factor, one for all learners.
-            wide = known.widened * WIDER * widths(count, rng)
+            wide = known.widened * widths(found, sd, count, rng)
             errors = np.minimum(wide, 1.0) * known.errors(sd / known.widened, share, count, rng)
             more = np.sqrt(np.maximum(wide**2 - 1.0, 0.0)) * rng.standard_normal((count, 1))
             return mean + errors + more * sd / known.widened
 
-        return Forecasts(pool.curves.learners, Forecast(mean, WIDER * sd), draws)
+        return Forecasts(pool.curves.learners, found, draws)
 
     def newcomer(self, pool: Pool, size: int) -> Forecast:
         """Return the forecast of a candidate drawn at random."""
@@ -79,19 +77,20 @@ class Process(Forecaster):
         mean, sd = known.in_scores(pool.once(self._candidates), share, known.noise)
         if not len(mean):
             return Forecast(known.middle, math.inf)  # every point of the space is a learner
-        return Forecast(float(mean.mean()), WIDER * math.sqrt(float((sd**2).mean() + mean.var())))
+        sd_of_all = math.sqrt(float((sd**2).mean() + mean.var()))
+        return forecast_of(float(mean.mean()), sd_of_all, self._lead(pool, size))
 
     def candidates(self, pool: Pool, size: int) -> Forecast:
         """Return the forecasts of the pool's candidates."""
         known, share = self._known(pool), self._share(size)
         mean, sd = known.in_scores(pool.once(self._candidates), share, known.noise)
-        return Forecast(mean, WIDER * sd)
+        return forecast_of(mean, sd, self._lead(pool, size))
 
     def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
-        """Return means and standard deviations of the process itself, narrower than forecasts.
+        """Return means and standard deviations of the process itself.
 
         The noise of a score is left out, since a lucky score is no better learner. If decisions
-        used the wider forecasts, a search would try too many unknown points: on three surrogates
+        used wider forecasts, a search would try too many unknown points: on three surrogates
         it was 0.12 points behind after the time of 30 trainings.
         """
         known, share = self._known(pool), self._share(size)
@@ -112,7 +111,7 @@ class Process(Forecaster):
         known, share = self._known(pool), self._share(size)
         own = int(np.searchsorted(known.places, leader))
         if known.of_new is None or own == len(known.places) or known.places[own] != leader:
-            return super().gaps(pool, size, leader) / WIDER  # the process's own width
+            return super().gaps(pool, size, leader)
         rows = np.vstack([known.of_new.seen.rows[[own]], self._points(pool)])
         places = np.append(own, np.full(len(rows) - 1, -1))
         covariance = known.of_new.covariance(rows, places, share)
@@ -135,6 +134,9 @@ class Process(Forecaster):
             for lines in (known.lines, pool.once(self._candidates))
         )
         return learners, candidates
+
+    def _lead(self, pool: Pool, size: int) -> float:
+        return lead_of(pool, np.asarray(self.forecasts(pool, size).all.mean))
 
     def _share(self, size: int) -> float:
         return float(self.prior.phi(math.log2(self.full / size)))

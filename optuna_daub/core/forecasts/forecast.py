@@ -17,13 +17,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
 
 
 Numbers = NDArray[np.float64]
 
-
+WIDTH = 0.42
+"""Factor of all scales (see `forecast_of`). Chosen on half of the surrogates, and of the data sets
+of LCDB, of `benchmarks/fit/process.py` and `benchmarks/fit/closed_pools.py`, which show how often
+the intervals of the others hold."""
 WORST = 10.0
 """Largest distance of a score below the lower quartile, in interquartile ranges (see
 `winsorized`). Searches on surrogates and closed pools of LCDB lose the same with and without it
@@ -59,12 +63,52 @@ class Forecast:
         return Forecast(float(mean[place]), float(scale[place]))
 
 
-def widths(count: int, rng: np.random.Generator) -> Numbers:
-    """Return factors that make normal draws those of a forecast, shape (count, 1).
+def forecast_of(mean: Numbers | float, sd: Numbers | float, lead: float) -> Forecast:
+    """Return forecasts from means and standard deviations of a model.
 
-    Half of a chi-square variable with two degrees of freedom is exponential.
+    A model takes all scores for equally uncertain, but good learners differ less than bad ones. So
+    a scale is in proportion to the geometric mean of the standard deviation, and its sum with the
+    distance to the best learner.
+
+    Args:
+        mean: means of the model, in units of the score.
+        sd: its standard deviations, at least 0.
+        lead: largest mean of learners, see `lead_of`.
+
+    >>> forecast_of(np.array([0.9, 0.6]), 0.1, lead=0.9).scale.round(3)
+    array([0.042, 0.084])
     """
-    return np.asarray(1.0 / np.sqrt(rng.standard_exponential((count, 1))))
+    behind = np.maximum(lead - mean, 0.0)
+    return Forecast(mean, WIDTH * np.sqrt(sd) * np.sqrt(sd + behind))
+
+
+def lead_of(pool: Pool, mean: Numbers) -> float:
+    """Return the largest of all learners' means, dropped ones left out.
+
+    Minus infinity if no learner is left.
+    """
+    is_left = pool.curves.columns(_is_left)[:, 0] > 0.0
+    return float(np.max(mean, where=is_left, initial=-math.inf))
+
+
+def _is_left(curve: LearningCurve) -> tuple[float]:
+    return (float(not curve.dropped),)
+
+
+def widths(found: Forecast, sd: Numbers, count: int, rng: np.random.Generator) -> Numbers:
+    """Return factors that make normal errors those of forecasts, shape (count, learners).
+
+    By how much a model is too sure is one unknown for all learners. Half of a chi-square variable
+    with two degrees of freedom is exponential.
+
+    Args:
+        found: the forecasts.
+        sd: standard deviation of each learner's normal errors.
+        count: number of draws.
+        rng: generator of the draws.
+    """
+    ratio = np.divide(found.scale, sd, out=np.zeros_like(sd), where=sd > 0.0)
+    return np.asarray(ratio / np.sqrt(rng.standard_exponential((count, 1))))
 
 
 class Forecasts(Mapping[int, Forecast]):
@@ -155,7 +199,7 @@ class Forecaster(ABC):
         certain.
         """
         del leader
-        return np.asarray(self.candidates(pool, size).scale)
+        return self.beliefs(pool, size)[1][len(pool.curves) :]
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
         """Return the expected change of each forecast at `size` by a score at `at`.

@@ -47,10 +47,13 @@ from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
 from optuna_daub.core.forecasts.forecast import Numbers
+from optuna_daub.core.forecasts.forecast import forecast_of
+from optuna_daub.core.forecasts.forecast import lead_of
 from optuna_daub.core.forecasts.forecast import widths
 from optuna_daub.core.forecasts.forecast import winsorized
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import candidates_of
 
 
 FILE = "joint.json"
@@ -68,10 +71,6 @@ N_RECENT = 30
 """Number of learners started last on which forecasts of new learners are based. With so many, the
 upper half gives the spread of good ones; with fewer, the standard deviation is steadier."""
 UPPER_TENTH = 1.2816  # the 90 % quantile of a standard normal distribution
-NARROWER = 0.75
-"""Scale of a forecast, in standard deviations of the model: its prior suits decisions, and gains
-are surer than it says. Fitted to every second data set of LCDB 1.1, and judged on the others
-(`benchmarks/fit/closed_pools.py`)."""
 
 
 @dataclass(frozen=True)
@@ -128,23 +127,16 @@ class Joint(Forecaster):
     """Prior of the gains."""
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
-        """Return the forecast of every learner's score at `size`.
-
-        A learner trained on `size` examples or more has its last score as forecast, one without a
-        score that of a new learner.
-        """
+        """Return the forecast of every learner's score at `size`."""
         study = pool.curves.once(_scaled, self.prior)
-        mean, variance = study.ahead(size)
-        if not study.is_begun.all():
-            middle, sd = study.newcomer(size)
-            mean = np.where(study.is_begun, mean, middle)
-            variance = np.where(study.is_begun, variance, np.square(sd))
+        mean, sd = study.of_all(size)
+        mean *= study.unit
+        found = forecast_of(mean, study.unit * sd, lead_of(pool, mean))
 
         def draws(count: int, rng: np.random.Generator) -> Numbers:
-            wide = NARROWER * widths(count, rng)  # one for all learners
-            return study.unit * (mean + wide * study.errors(variance, size, count, rng))
+            wide = widths(found, sd, count, rng)
+            return np.asarray(mean + wide * study.errors(sd**2, size, count, rng))
 
-        found = Forecast(study.unit * mean, NARROWER * study.unit * np.sqrt(variance))
         return Forecasts(pool.curves.learners, found, draws)
 
     def newcomer(self, pool: Pool, size: int) -> Forecast:
@@ -154,12 +146,15 @@ class Joint(Forecaster):
         """
         study = pool.curves.once(_scaled, self.prior)
         middle, sd = study.newcomer(size)
-        return Forecast(study.unit * middle, NARROWER * study.unit * sd)
+        lead = lead_of(pool, np.asarray(self.forecasts(pool, size).all.mean))
+        return forecast_of(study.unit * middle, study.unit * sd, lead)
 
     def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
-        """Return means and standard deviations of the model itself, wider than forecasts."""
-        mean, sd = super().beliefs(pool, size)
-        return mean, sd / NARROWER
+        """Return means and standard deviations of the model itself."""
+        study = pool.curves.once(_scaled, self.prior)
+        new = np.tile(study.newcomer(size), (len(pool.once(candidates_of)), 1)).T
+        mean, sd = study.unit * np.hstack([study.of_all(size), new])
+        return mean, sd
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
         """Return the expected change of each forecast at `size` by a score at `at`.
@@ -227,6 +222,12 @@ class _Study(NamedTuple):
         of_all = np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)
         mean = self.score + rows @ self.shared + way * self.effect
         return mean, of_all + way * (way * self.own + self.walk)
+
+    def of_all(self, size: int) -> tuple[Numbers, Numbers]:
+        """Return mean and standard deviation of every learner's score, also without any score."""
+        (mean, variance), (middle, sd) = self.ahead(size), self.newcomer(size)
+        mean = np.where(self.is_begun, mean, middle)
+        return mean, np.where(self.is_begun, np.sqrt(variance), sd)
 
     def errors(
         self, variance: Numbers, size: int, count: int, rng: np.random.Generator
@@ -367,8 +368,7 @@ def _study(curves: Curves, prior: Prior, one: float = 1.0) -> _Study:
         inner = np.linalg.inv(before / np.outer(root, root))
         inner = np.linalg.inv(inner + information * np.outer(root, root))
         of_shared = inner * np.outer(root, root)
-        # Take half steps: shared gains and spreads depend on each other, and whole steps
-        # oscillate.
+        # Shared gains and spreads depend on each other, so whole steps would oscillate.
         shared = (shared + mean + of_shared @ seen) / 2.0
         off = gain - rows @ shared
         effect = shrink * np.bincount(who, inverse * way * off, n)

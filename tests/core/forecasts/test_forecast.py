@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 from scipy.stats import t
 
+from optuna_daub.core import Curves
 from optuna_daub.core import Forecast
 from optuna_daub.core import Forecasts
+from optuna_daub.core import LearningCurve
+from optuna_daub.core import Pool
+from optuna_daub.core.forecasts.forecast import forecast_of
+from optuna_daub.core.forecasts.forecast import lead_of
 from optuna_daub.core.forecasts.forecast import widths
 from tests.strategies import forecasts
 from tests.strategies import levels
@@ -53,10 +58,31 @@ def test_many_at_once_are_as_one_by_one(found: tuple[int, Forecast], probability
     assert many.quantile(probability).tolist() == [float(o.quantile(probability)) for o in alone]
 
 
-def test_widths_make_a_normal_variable_one_of_forecasts() -> None:
-    rng = np.random.default_rng(0)
-    drawn = widths(20_000, rng) * rng.standard_normal((20_000, 1))
-    assert kstest(drawn[:, 0], t(2).cdf).pvalue > 0.01
+def test_widths_make_normal_errors_those_of_forecasts() -> None:
+    rng, sd = np.random.default_rng(0), np.array([2.0, 1.0, 0.0])
+    found = Forecast(np.zeros(3), np.array([1.0, 3.0, 0.0]))
+    drawn = widths(found, sd, 20_000, rng) * sd * rng.standard_normal((20_000, 3))
+    for column, scale in zip(drawn.T[:2], (1.0, 3.0), strict=True):
+        assert kstest(column / scale, t(2).cdf).pvalue > 0.01
+    assert not drawn[:, 2].any()
+
+
+@given(by=st.floats(0.01, 100), shift=st.floats(-10, 10))
+def test_the_unit_and_origin_of_scores_change_no_forecast(by: float, shift: float) -> None:
+    mean, sd = np.array([0.9, 0.7, 0.2]), np.array([0.0, 0.1, 0.3])
+    scales = forecast_of(by * mean + shift, by * sd, by * 0.9 + shift).scale
+    np.testing.assert_allclose(scales, by * forecast_of(mean, sd, 0.9).scale, rtol=1e-6)
+
+
+def test_forecasts_far_from_the_best_are_wider() -> None:
+    scales = forecast_of(np.array([0.95, 0.9, 0.8, 0.5]), np.full(4, 0.1), 0.9).scale
+    assert scales[0] == scales[1] < scales[2] < scales[3]
+
+
+def test_dropped_learners_do_not_lead() -> None:
+    pool = Pool(Curves([LearningCurve(0), LearningCurve(1).drop("it failed")]))
+    assert lead_of(pool, np.array([0.7, 0.9])) == 0.7
+    assert lead_of(Pool(), np.array([])) == -math.inf
 
 
 class TestForecasts:

@@ -20,6 +20,7 @@ from optuna_daub.core.forecasts import joint
 from optuna_daub.core.forecasts.joint import DOUBLINGS
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.forecasts.joint import fitted
+from optuna_daub.core.proposals import LikeRecent
 
 
 SIZES = (500, 750, 1125, 1688, 2532, 3798, 5697, 8000)
@@ -278,10 +279,9 @@ def test_hopeless_learners_make_no_newcomer_promising_once_there_are_many(count:
     hopeless[np.argsort(scores)[:8]] -= 0.6
 
     def spread(of: np.ndarray) -> tuple[float, float]:
-        newcomer = Joint().newcomer(
-            Pool(Curves([curve(i, {500: score}) for i, score in enumerate(of.tolist())])), 500
-        )
-        return float(newcomer.mean), float(newcomer.scale) / joint.NARROWER
+        curves = Curves([curve(i, {500: score}) for i, score in enumerate(of.tolist())])
+        mean, sd = Joint().beliefs(Pool(curves, to_come=None, proposer=LikeRecent()), 500)
+        return float(mean[-1]), float(sd[-1])
 
     recent, recent_hopeless = scores[-joint.N_RECENT :], hopeless[-joint.N_RECENT :]
     if count < joint.N_RECENT:

@@ -149,8 +149,8 @@ def test_one_gain_does_not_tell_what_all_gain():
     rest = [{FIRST: 0.5 + i / 50} for i in range(10)]
     before = pool_of([near] * 5 + rest)
     after = before.observed(0, Observation(16000, 0.880))
-    width_after = float(Joint().forecasts(after, 16000)[1].scale)
-    assert width_after > 0.5 * (0.880 - 0.874)
+    sd_after = float(Joint().beliefs(after, 16000)[1][1])
+    assert sd_after > 2 / 3 * (0.880 - 0.874)
     assert float(Joint().forecasts(after, 16000)[1].mean) > 0.877
     assert decide(after, terms(price=0.009)).learner in {1, 2, 3, 4}
 
