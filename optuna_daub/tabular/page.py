@@ -110,8 +110,8 @@ def _coded(note: str) -> str:
 
 def _models(model: TabularModel) -> str:
     rows = [
-        f"<tr><td>{model.metric.said(row.score)}</td><td>{row.size:,}</td><td>{row.seconds:.2f}</td>"
-        f"<td>{escape(row.kind)} {escape(_said(row.params))}</td></tr>"
+        f"<tr><td>{model.metric.said(row.score)}</td><td>{row.size:,}</td>"
+        f"<td>{row.seconds:.2f}</td><td>{escape(row.kind)} {escape(_said(row.params))}</td></tr>"
         for row in model.found.models[:MAX_TABLE_ROWS]
     ]
     head = f"<tr><th>{escape(model.metric.name)}</th><th>rows</th><th>seconds</th><th>model</th>"
