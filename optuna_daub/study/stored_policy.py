@@ -21,21 +21,16 @@ from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.forecasts.projection import Projection
 from optuna_daub.core.intervals import chernoff
-from optuna_daub.core.intervals import clopper_pearson
-from optuna_daub.core.intervals import empirical_bernstein
-from optuna_daub.core.intervals import hoeffding
-from optuna_daub.core.intervals import massart
 from optuna_daub.core.policies.approximate_best import ABC
 from optuna_daub.core.policies.daub import DAUB
 from optuna_daub.core.policies.halving import SuccessiveHalving
 from optuna_daub.core.policies.policy import Policy
-from optuna_daub.core.policies.schedulers import gradient_ci
-from optuna_daub.core.policies.schedulers import round_robin
-from optuna_daub.core.policies.schedulers import ucb
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
 from optuna_daub.core.steps import next_of_grid
 from optuna_daub.study import log
 from optuna_daub.study import records
+from optuna_daub.study.abc_pruner import HALF_WIDTHS
+from optuna_daub.study.abc_pruner import SCHEDULERS
 from optuna_daub.study.pruner import AllocationPruner
 
 
@@ -54,14 +49,9 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "SuccessiveHalving": SuccessiveHalving,
     "ValuePerSecond": ValuePerSecond,
     "chernoff": chernoff.half_width,
-    "clopper_pearson": clopper_pearson.half_width,
-    "empirical_bernstein": empirical_bernstein.half_width,
-    "gradient_ci": gradient_ci,
-    "hoeffding": hoeffding.half_width,
-    "massart": massart.half_width,
     "next_of_grid": next_of_grid,
-    "round_robin": round_robin,
-    "ucb": ucb,
+    **HALF_WIDTHS,
+    **SCHEDULERS,
 }
 """Policies, forecasters and functions in their fields, by their stored names."""
 
