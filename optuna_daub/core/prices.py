@@ -141,6 +141,17 @@ def table_of(pool: Pool) -> Table:
     return Table(size, score, is_alive > 0.0)
 
 
+def leader_of(pool: Pool, forecaster: Forecaster, full: int) -> int | None:
+    """Return the learner with the best full-data score; before any, with the best forecast."""
+    table = pool.once(table_of)
+    if not table.is_scored.any():
+        return None
+    among, score = table.is_scored & (table.size >= full), table.score
+    if not among.any():
+        among, score = table.is_scored, np.asarray(forecaster.forecasts(pool, full).all.mean)
+    return int(pool.curves.learners[np.where(among, score, -np.inf).argmax()])
+
+
 def stops_of(sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the sizes to stop at on the way to N, the smallest first.
 

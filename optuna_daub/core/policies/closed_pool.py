@@ -47,8 +47,10 @@ from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.forecast import winsorized
-from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.prices import STOP_RATIO
+from optuna_daub.core.prices import leader_of
+from optuna_daub.core.prices import table_of
 from optuna_daub.core.steps import nearest
 
 
@@ -56,8 +58,6 @@ FIRST_SHARE = 1 / 16
 """Share of all the data that every learner starts on. Halving by 1/4 that ends at N starts there
 too. Starting at N / 64 loses learners of LCDB that improve late (`python
 benchmarks/replay.py`)."""
-STOP_RATIO = 2.0
-"""Smallest ratio of sizes to look at on the way to N: a shorter step shows little."""
 PRICE = 0.1
 """Default price; `python -m benchmarks.fit.closed_pools` shows loss and cost with others."""
 
@@ -89,19 +89,6 @@ class Boxes(NamedTuple):
     """Best full-data score, or a larger forecast of a learner in training."""
 
 
-class _Table(NamedTuple):
-    """Data for decisions, arrays in the order of ids."""
-
-    is_alive: NDArray[np.bool_]
-    """True for learners that are not dropped."""
-    size: Numbers
-    """Largest size trained on; 0 before the first."""
-    score: Numbers
-    """Score at the largest size; minus infinity before the first."""
-    first: Numbers
-    """First score; NaN before it."""
-
-
 def first_size(sizes: tuple[int, ...]) -> int:
     """Return the size that every learner of a closed pool starts at.
 
@@ -113,7 +100,7 @@ def first_size(sizes: tuple[int, ...]) -> int:
 
 def decide(pool: Pool, terms: Terms) -> Decision:
     """Return the next decision in a closed pool."""
-    table, learners = pool.curves.once(_table), pool.curves.learners
+    table, learners = pool.once(table_of), pool.curves.learners
     free, full = table.is_alive & pool.is_free, terms.sizes[-1]
     first = first_size(terms.sizes)
     if (waiting := free & (table.size == 0)).any():
@@ -122,7 +109,7 @@ def decide(pool: Pool, terms: Terms) -> Decision:
         return Propose(first, _first(first))
     if not table.is_alive.any():
         return Finish(None, Reason("no learner is left"))
-    if not (table.is_alive & (table.size > 0)).any():
+    if not table.is_scored.any():
         return Wait(Reason("every learner left is being trained for the first time"))
     found = pool.once(boxes, terms)
     places = np.flatnonzero(free & (table.size < full))
@@ -143,8 +130,8 @@ def decide(pool: Pool, terms: Terms) -> Decision:
 
 def boxes(pool: Pool, terms: Terms) -> Boxes:
     """Return every learner's index and next size, and the score to beat."""
-    table, full = pool.curves.once(_table), terms.sizes[-1]
-    begun = table.is_alive & (table.size > 0)
+    table, full = pool.once(table_of), terms.sizes[-1]
+    begun = table.is_scored
     is_full = begun & (table.size >= full)
     mean, sd = (part[: len(pool.curves)] for part in terms.forecaster.beliefs(pool, full))
     cost = _costs(pool, terms, (full,))
@@ -190,9 +177,9 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
 
 def _asked(pool: Pool, terms: Terms) -> float:
     """Return the improvement that a full training must promise at a price of 1."""
-    table = pool.curves.once(_table)
-    begun = table.is_alive & (table.size > 0)
-    seen = winsorized(np.stack([table.first[begun], table.score[begun]]))
+    table = pool.once(table_of)
+    begun, first = table.is_scored, pool.curves.columns(_first_score)[:, 0]
+    seen = winsorized(np.stack([first[begun], table.score[begun]]))
     gained = max(0.0, float(seen[1].max() - np.median(seen[0])))
     # If half of the learners tie at the top, as on few examples of mostly one class, best - median
     # is 0. Take a tiny value, so costs still give an order.
@@ -221,14 +208,8 @@ def _is_in_seconds(pool: Pool, terms: Terms) -> bool:
     return terms.cost == "seconds" and pool.curves.once(is_timed)
 
 
-def _table(curves: Curves) -> _Table:
-    facts = curves.columns(_facts)
-    return _Table(facts[:, 0] == 0.0, facts[:, 1], facts[:, 2], facts[:, 3])
-
-
-def _facts(curve: LearningCurve) -> tuple[float, float, float, float]:
-    first = curve.observations[0].score if curve.observations else math.nan
-    return float(bool(curve.dropped)), float(curve.size), curve.score, first
+def _first_score(curve: LearningCurve) -> tuple[float]:
+    return (curve.observations[0].score if curve.observations else math.nan,)
 
 
 def _stops(sizes: tuple[int, ...]) -> list[int]:
@@ -250,26 +231,10 @@ def _first(size: int) -> Reason:
     return Reason(f"every learner is first trained on {size:,}")
 
 
-def leader(pool: Pool, terms: Terms) -> int | None:
-    """Return the learner with the best full-data score; before any, with the best forecast."""
-    table = pool.curves.once(_table)
-    begun = table.is_alive & (table.size > 0)
-    if not begun.any():
-        return None
-    is_full = begun & (table.size >= terms.sizes[-1])
-    mean = terms.forecaster.forecasts(pool, terms.sizes[-1]).all.mean
-    scores = (
-        np.where(is_full, table.score, -np.inf)
-        if is_full.any()
-        else np.where(begun, mean, -np.inf)
-    )
-    return int(pool.curves.learners[scores.argmax()])
-
-
 def _end(pool: Pool, terms: Terms) -> Finish:
     """Return the end of the study: the best learner and the reason."""
-    table, found = pool.curves.once(_table), pool.once(boxes, terms)
-    winner = leader(pool, terms)
+    table, found = pool.once(table_of), pool.once(boxes, terms)
+    winner = leader_of(pool, terms.forecaster, terms.sizes[-1])
     assert winner is not None
     score = pool.curves[winner].score
     rest = np.flatnonzero(table.is_alive & (table.size < terms.sizes[-1]))

@@ -52,6 +52,7 @@ from optuna_daub.core.pool import NoProposer
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.prices import Prices
 from optuna_daub.core.prices import Terms
+from optuna_daub.core.prices import leader_of
 from optuna_daub.core.prices import stops_of
 from optuna_daub.core.prices import table_of
 
@@ -105,7 +106,9 @@ class ValuePerSecond(Policy):
     def decide(self, pool: Pool) -> Decision:
         """Return the next decision."""
         if pool.to_come is not None:
-            return closed_pool.decide(pool, self._closed_terms())
+            forecaster = self._forecaster(pool)
+            terms = closed_pool.Terms(self.sizes, forecaster, self.cost, self.price)
+            return closed_pool.decide(pool, terms)
         table, stops = pool.once(table_of), stops_of(self.sizes)
         if not table.is_scored.any():
             # Before the first score all learners start small.
@@ -179,15 +182,7 @@ class ValuePerSecond(Policy):
 
     def leader(self, pool: Pool) -> int | None:
         """Return the learner with the best full-data score; before any, with the best forecast."""
-        table = pool.once(table_of)
-        if not table.is_scored.any():
-            return None
-        is_full = table.is_scored & (table.size >= self.sizes[-1])
-        score = table.score
-        if not is_full.any():
-            is_full = table.is_scored
-            score = np.asarray(self.forecasts(pool, self.sizes[-1]).all.mean)
-        return int(pool.curves.learners[np.where(is_full, score, -np.inf).argmax()])
+        return leader_of(pool, self._forecaster(pool), self.sizes[-1])
 
     def interval(self, pool: Pool, learner: int) -> Interval:
         """Return the 5 % and 95 % quantiles of the forecast at N."""
@@ -205,9 +200,6 @@ class ValuePerSecond(Policy):
         return Terms(
             stops_of(self.sizes), forecaster, InSeconds(full) if is_timed else InExamples()
         )
-
-    def _closed_terms(self) -> closed_pool.Terms:
-        return closed_pool.Terms(self.sizes, self.forecaster or Joint(), self.cost, self.price)
 
     def _forecaster(self, pool: Pool) -> Forecaster:
         if pool.to_come is None:

@@ -21,7 +21,7 @@ from optuna_daub.core.policies.closed_pool import Terms
 from optuna_daub.core.policies.closed_pool import boxes
 from optuna_daub.core.policies.closed_pool import decide
 from optuna_daub.core.policies.closed_pool import expected_cost
-from optuna_daub.core.policies.closed_pool import leader
+from optuna_daub.core.prices import leader_of
 
 
 SIZES = (500, 1000, 2000, 4000, 8000, 16000)
@@ -127,7 +127,7 @@ def test_nobody_starts_who_would_be_late(other, price):
     late = dataclasses.replace(pool, left=Cost(seconds=2.0))
     end = decide(late, rule)
     assert isinstance(end, Finish)
-    assert end.learner == leader(late, rule) == 0
+    assert end.learner == leader_of(late, rule.forecaster, SIZES[-1]) == 0
 
 
 @pytest.mark.parametrize("has_model", [False, True])
