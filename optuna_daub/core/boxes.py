@@ -112,7 +112,10 @@ def index_with_look(
     kept, later = kept[..., None], later[..., None]
     # Lower end: going on after every look is worth the mean less both costs.
     low = mean - now - later[..., 0]
-    high = low + np.maximum(0.0, _highest(points, kept, later, now) - low)
+    # Upper end: the index if the best outcome were certain. With w_7 <= 1,
+    # E[max(0, ...)] <= EI of the best outcome - later, which must pay `now`.
+    highest = index(points[..., -1], kept[..., 0], now + later[..., 0])
+    high = low + np.maximum(0.0, highest - low)
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
         ahead = improvement(points, kept, middle[..., None])
@@ -193,10 +196,3 @@ def _excess(deviate: Numbers) -> Numbers:
     # Far out, 1 / deviate replaces Mills' ratio: the difference would be a rounding error.
     left = np.where(far < 1e4, 1.0 - far * mills, 0.0)
     return np.asarray(density * left + np.maximum(0.0, -deviate))
-
-
-def _highest(points: Numbers, kept: Numbers, later: Numbers, now: Numbers) -> Numbers:
-    """Return an upper bound of the index: the index if the best outcome were certain."""
-    best = points[..., -1]
-    # With w_7 <= 1: E[max(0, ...)] <= EI of the best outcome - later, which must pay `now`.
-    return index(best, kept[..., 0], now + later[..., 0])

@@ -134,7 +134,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     begun = table.is_scored
     is_full = begun & (table.size >= full)
     mean, sd = (part[: len(pool.curves)] for part in terms.forecaster.beliefs(pool, full))
-    cost = _costs(pool, terms, (full,))
+    cost = costs_of(pool, terms, (full,))
     to_full = cost.expected()[:, 0]
     later = terms.price * _asked(pool, terms)  # cost of a full training
     left = math.inf if pool.left is None or not _is_in_seconds(pool, terms) else pool.left.seconds
@@ -163,7 +163,7 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     shown = np.minimum(shown, sd[who])
     # Both roots, since the squares of tiny scores are 0.
     kept = np.sqrt(sd[who] - shown) * np.sqrt(sd[who] + shown)
-    costs = expected_cost(pool, terms, tuple(stop for stop, _ in stops))
+    costs = costs_of(pool, terms, tuple(stop for stop, _ in stops)).expected()
     way = np.concatenate([costs[some, i] for i, (_, some) in enumerate(stops)])
     now = later * way / to_full[who]
     found = index_with_look(mean[who], shown, kept, now, later)
@@ -186,18 +186,13 @@ def _asked(pool: Pool, terms: Terms) -> float:
     gained = max(gained, 0.01 * float(np.ptp(seen)))
     # Take predicted costs of each learner's largest training: one slow call must not count.
     reached, place = np.unique(table.size[begun].astype(int), return_inverse=True)
-    costs = expected_cost(pool, terms, (*reached.tolist(), terms.sizes[-1]))[begun]
+    costs = costs_of(pool, terms, (*reached.tolist(), terms.sizes[-1])).expected()[begun]
     share = float(costs[np.arange(len(costs)), place].sum() / costs[:, -1].sum())
     # With odds, any price ends a pool of near ties before all are trained.
     return gained * share / max(1.0 - share, 1e-9)
 
 
-def expected_cost(pool: Pool, terms: Terms, sizes: tuple[int, ...]) -> Numbers:
-    """Return the expected cost of training each learner, shape (learners, sizes)."""
-    return _costs(pool, terms, sizes).expected()
-
-
-def _costs(pool: Pool, terms: Terms, sizes: tuple[int, ...]) -> Seconds:
+def costs_of(pool: Pool, terms: Terms, sizes: tuple[int, ...]) -> Seconds:
     """Return the cost of training each learner, shape (learners, sizes)."""
     cost = InSeconds(terms.sizes[-1]) if terms.cost == "seconds" else InExamples()
     return cost.seconds(pool, sizes).part(np.arange(len(pool.curves)))

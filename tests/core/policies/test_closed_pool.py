@@ -19,8 +19,8 @@ from optuna_daub.core import Pool
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.policies.closed_pool import Terms
 from optuna_daub.core.policies.closed_pool import boxes
+from optuna_daub.core.policies.closed_pool import costs_of
 from optuna_daub.core.policies.closed_pool import decide
-from optuna_daub.core.policies.closed_pool import expected_cost
 from optuna_daub.core.prices import leader_of
 
 
@@ -174,7 +174,7 @@ def test_one_diverged_learner_changes_neither_winner_nor_cost_by_much(seed):
 def test_the_expected_cost_is_above_the_median_where_less_is_known():
     pool = pool_of([{FIRST: 0.8}, {FIRST: 0.7, 4000: 0.8}], [[1.0], [1.0, 4.0]])
     median = [16.0, 16.0]
-    found = expected_cost(pool, terms(cost="seconds"), (16000,))[:, 0]
+    found = costs_of(pool, terms(cost="seconds"), (16000,)).expected()[:, 0]
     assert found[0] > found[1] > 0.95 * median[1]
 
 
