@@ -13,7 +13,6 @@ from typing import Literal
 from typing import cast
 
 import optuna
-from optuna.study import StudyDirection
 from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
 from optuna.trial import Trial
@@ -43,6 +42,7 @@ from optuna_daub.study.log import check_study
 from optuna_daub.study.reporting import check_trial
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.setup_errors import ending_study
+from optuna_daub.study.worker import worker_of
 
 
 MAX_TIES = 8
@@ -327,9 +327,7 @@ class TrainingSizeObjective:
                 examples=new if training.is_incremental else None,
             )
             if size == self.n_train and len(models) == 1:
-                signed = score
-                if trial.study.direction == StudyDirection.MINIMIZE:
-                    signed = -score
+                signed = worker_of(trial.study).sign * score
                 with _BEST_LOCK:  # else a thread could lose what another one keeps
                     best = self._best.get(study, [])
                     if signed >= max((each[0] for each in best), default=signed):

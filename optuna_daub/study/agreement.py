@@ -11,7 +11,6 @@ import numpy as np
 import optuna
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
-from optuna.study import StudyDirection
 from scipy.stats import rankdata
 
 from optuna_daub.core.checks import whole_number
@@ -142,9 +141,9 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     full = policy.sizes[-1]
     if whole_number("seed", seed) < 0:
         raise ValueError(f"`seed` must be at least 0, but got {seed}.")
-    sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
     # The study's own pool: in an open one the rule forecasts by the parameters.
-    pool = looking(study).pool(policy, is_at_work=False)
+    worker = looking(study)
+    pool, sign = worker.pool(policy, is_at_work=False), worker.sign
     scored = _comparable(curves, pool)
     rng = np.random.default_rng(seed)
     drawn = _draws(policy, pool, scored, sign, rng)

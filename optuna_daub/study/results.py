@@ -203,7 +203,7 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
         upper
         for other, rival in pool.curves.items()
         if other != learner and not rival.dropped
-        if _finite(upper := policy.interval(pool, other).upper) is not None
+        if not math.isinf(upper := policy.interval(pool, other).upper)
     ]
     return BestLearner(
         learner=learner,
@@ -280,11 +280,6 @@ def _better_size(curve: LearningCurve) -> int | None:
     comparable = [s for s in curve.observations if s.n_validation == last.n_validation]
     best = max(comparable, key=lambda seen: (seen.score, seen.size))
     return best.size if best.size < last.size else None
-
-
-def _finite(end: float) -> float | None:
-    """Return the end of an interval; None if it is infinite."""
-    return None if math.isinf(end) else end
 
 
 def _shown(end: float, limits: Limits) -> float | None:
