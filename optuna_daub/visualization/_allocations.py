@@ -17,6 +17,7 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Curves
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.visualization import _plotly
 from optuna_daub.visualization._axes import Unit
 from optuna_daub.visualization._axes import check_top
@@ -29,7 +30,7 @@ from optuna_daub.visualization._marks import Bars
 from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import Scale
 from optuna_daub.visualization._numbers import amount
-from optuna_daub.visualization._study import rules_of
+from optuna_daub.visualization._study import sign_of
 
 
 if TYPE_CHECKING:
@@ -146,8 +147,8 @@ def allocations_record(
     """
     check_top(top)
     curves = learning_curves(study)
-    rules = rules_of(study)
-    curves.sort(key=lambda curve: (-last_score(curve, rules.sign), curve.learner))
+    full_size, sign = policy_of(study).sizes[-1], sign_of(study)
+    curves.sort(key=lambda curve: (-last_score(curve, sign), curve.learner))
     trainings = [seen for curve in curves for seen in curve.observations]
     unit = unit_of(unit, trainings)
     names = [label(curve) for curve in curves[:top]]
@@ -157,7 +158,6 @@ def allocations_record(
     spent = math.fsum(cost(seen, unit) for seen in trainings)
     if not spent:
         _logger.warning("There is no allocation to draw: no %s are known yet.", unit)
-    full_size = rules.full_size
     everything = measured = float(full_size * sum(bool(curve.observations) for curve in curves))
     if unit == "seconds":
         known = Curves(

@@ -21,6 +21,7 @@ from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.results import no_scores
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.visualization import _plotly
 from optuna_daub.visualization._axes import BACKGROUND
 from optuna_daub.visualization._axes import LOOKS
@@ -48,7 +49,7 @@ from optuna_daub.visualization._marks import Mark
 from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import key
 from optuna_daub.visualization._study import pool_of
-from optuna_daub.visualization._study import rules_of
+from optuna_daub.visualization._study import sign_of
 
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def learning_curves_record(
     """
     check_top(top)
     curves = learning_curves(study)
-    rules, sign = rules_of(study), rules_of(study).sign
+    sign = sign_of(study)
     leader = leader_of(best_learner(study))
     ranked = foremost(curves, learners, sign, leader)
     # A single score is not a curve: in front are the leader and those with several scores.
@@ -222,7 +223,7 @@ def learning_curves_record(
     if not any(line.points for line in lines):
         _logger.warning("There is no learning curve to draw: %s.", no_scores(study))
     first = min((line.points[0].size for line in lines if line.points), default=0)
-    sizes = tuple(size for size in rules.policy.sizes if size >= first)
+    sizes = tuple(size for size in policy_of(study).sizes if size >= first)
     axis = axis_of(study, _limits(lines, sign))
     return LearningCurvesRecord(lines, n_learners, sizes, axis, leader)
 
@@ -253,7 +254,7 @@ def _bands(
     Both ends at the full size are those that the study reports. If the policy forecasts scores,
     the band widens between as the forecasts do; otherwise it is a wedge.
     """
-    policy, sign = rules_of(study)
+    policy, sign = policy_of(study), sign_of(study)
     full = policy.sizes[-1]
     bands: dict[int, list[Edge]] = {}
     for curve in curves:

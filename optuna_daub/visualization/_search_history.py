@@ -16,6 +16,7 @@ from optuna_daub.core.curve import is_finite
 from optuna_daub.study.results import allocations
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.results import no_scores
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.visualization import _plotly
 from optuna_daub.visualization._axes import Axis
 from optuna_daub.visualization._axes import Unit
@@ -33,7 +34,7 @@ from optuna_daub.visualization._marks import Scale
 from optuna_daub.visualization._numbers import amount
 from optuna_daub.visualization._numbers import said
 from optuna_daub.visualization._study import pool_of
-from optuna_daub.visualization._study import rules_of
+from optuna_daub.visualization._study import sign_of
 
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ def search_history_record(
     """
     sequence = allocations(study)  # before the curves, so these know every learner in it
     names = {curve.learner: label(curve) for curve in learning_curves(study)}
-    rules, sign = rules_of(study), rules_of(study).sign
+    full_size, sign = policy_of(study).sizes[-1], sign_of(study)
     unit = unit_of(unit, [made.observation for made in sequence])
     trainings: list[Training] = []
     paths: dict[int, list[Training]] = {}
@@ -207,7 +208,7 @@ def search_history_record(
             continue
         path = paths.setdefault(made.learner, [])
         kind: Kind = "more data" if path else "first training"
-        if seen.size >= rules.full_size:
+        if seen.size >= full_size:
             kind = "all the data"
         training = Training(spent, seen.score, made.learner, names[made.learner], seen.size, kind)
         path.append(training)

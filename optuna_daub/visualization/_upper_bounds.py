@@ -23,6 +23,7 @@ from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import allocations
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import learning_curves
+from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.visualization import _plotly
 from optuna_daub.visualization._axes import BACKGROUND
 from optuna_daub.visualization._axes import LOOKS
@@ -48,7 +49,7 @@ from optuna_daub.visualization._marks import Mark
 from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import Scale
 from optuna_daub.visualization._study import pool_of
-from optuna_daub.visualization._study import rules_of
+from optuna_daub.visualization._study import sign_of
 
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     check_top(top)
     sequence = allocations(study)  # before the curves, so these know every learner in it
     curves = learning_curves(study)
-    sign = rules_of(study).sign
+    sign = sign_of(study)
     limits = limits_of(study)
     best = best_learner(study)
     leader = leader_of(best)
@@ -284,7 +285,7 @@ _REPLAYS: weakref.WeakKeyDictionary[optuna.Study, _Replay] = weakref.WeakKeyDict
 def _bound_steps(
     study: optuna.Study, sequence: Sequence[Allocation], curves: Sequence[LearnerCurve]
 ) -> tuple[BoundStep, ...]:
-    policy, sign = rules_of(study)
+    policy, sign = policy_of(study), sign_of(study)
     to_come = pool_of(study).to_come
     # ABC's intervals depend on the number of learners, including those still to come.
     n_learners = None if to_come is None else to_come + len(curves)
