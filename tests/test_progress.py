@@ -20,7 +20,7 @@ from optuna_daub.study import best_learner
 from optuna_daub.study import host
 from optuna_daub.visualization import ProgressBar
 from optuna_daub.visualization import _progress
-from optuna_daub.visualization._progress import projected_examples
+from optuna_daub.visualization._progress import examples_left
 from optuna_daub.visualization._progress import standing
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
@@ -222,10 +222,10 @@ def test_what_is_still_to_come_is_the_rest_of_the_leaders_sizes() -> None:
     best = best_learner(studies.running())
     assert best is not None
     assert (best.size, best.examples) == (400, 800)
-    assert projected_examples(best, SIZES) == 800 + 800
+    assert examples_left(best, SIZES) == 800
     final = best_learner(studies.finished())
     assert final is not None
-    assert projected_examples(final, SIZES) == final.examples
+    assert examples_left(final, SIZES) == 0
 
 
 @pytest.mark.parametrize(("make", "sign"), [(studies.finished, 1), (studies.minimized, -1)])

@@ -20,6 +20,7 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import listed
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
@@ -260,7 +261,9 @@ def foremost(
     Raises:
         ValueError: if one of `learners` is not in the study.
     """
-    wanted = None if learners is None else _ids(learners)
+    wanted = None
+    if learners is not None:
+        wanted = [whole_number("learners", i) for i in listed("learners", learners, "ids")]
     ids = {curve.learner for curve in curves}
     unknown = [learner for learner in wanted or () if learner not in ids]
     if unknown:
@@ -279,16 +282,6 @@ def foremost(
     return sorted(
         (curve for curve in curves if wanted is None or curve.learner in wanted), key=rank
     )
-
-
-def _ids(learners: Iterable[int]) -> list[int]:
-    try:
-        if isinstance(learners, str | bytes | Mapping):
-            raise TypeError
-        given = [*learners]
-    except TypeError:  # an array without a dimension raises it too
-        raise ValueError(f"`learners` must be a list of ids, but got {brief(learners)}.") from None
-    return [whole_number("learners", learner) for learner in given]
 
 
 def check_top(top: int) -> None:

@@ -150,7 +150,7 @@ class ProgressBar:
             left.append(trials * elapsed / done)
         spent = best.examples - self._before
         if worker.known.n_learners is not None and spent > 0:
-            to_come = projected_examples(best, policy_of(study).sizes) - best.examples
+            to_come = examples_left(best, policy_of(study).sizes)
             left.append(to_come * (time.monotonic() - self._begun) / spent)
         known = [max(0.0, seconds) for seconds in left if seconds is not None]
         return min(known, default=None)
@@ -161,14 +161,12 @@ def is_notebook() -> bool:
     return any(base.__name__ == "tqdm_notebook" for base in tqdm.__mro__)
 
 
-def projected_examples(best: BestLearner, sizes: Sequence[int]) -> int:
-    """Return all examples spent after the leader's training on all the data.
+def examples_left(best: BestLearner, sizes: Sequence[int]) -> int:
+    """Return the examples that a closed pool still takes at least.
 
-    A closed pool takes at least these if the leader does not change, since it may go there at
-    once.
+    The leader may go to all the data at once, if it stays the leader.
     """
-    is_there = best.is_final or best.size >= sizes[-1]
-    return best.examples + (0 if is_there else sizes[-1])
+    return 0 if best.is_final or best.size >= sizes[-1] else sizes[-1]
 
 
 def standing(best: BestLearner, sign: int) -> str:
