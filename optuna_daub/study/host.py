@@ -85,10 +85,9 @@ class Holder:
     def is_waiting_for_its_jobs(self) -> bool:
         """True while the thread waits in `study.optimize` for the threads of its `n_jobs`."""
         thread = self.thread()
-        frame = _top_frames().get(thread.ident or 0) if thread and thread.is_alive() else None
-        while frame is not None and frame.f_code.co_name not in (*_LOOP, _JOBS):
-            frame = frame.f_back
-        return frame is not None and frame.f_code.co_name == _JOBS
+        top = _top_frames().get(thread.ident or 0) if thread and thread.is_alive() else None
+        names = (frame.f_code.co_name for frame in frames_from(top))
+        return next((name for name in names if name in (*_LOOP, _JOBS)), None) == _JOBS
 
 
 def is_optimizing(study: optuna.Study) -> bool:
@@ -269,11 +268,8 @@ def is_only_job() -> bool:
     """
     if threading.current_thread() is not threading.main_thread():
         return False
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_name != _JOBS:
-        frame = frame.f_back
-    is_optimizing = frame is not None
-    return is_optimizing and all(other.f_code.co_name != _JOBS for other in _frames_of_others())
+    others = (frame.f_code.co_name for frame in _frames_of_others())
+    return bool(_of_this_job()) and _JOBS not in others
 
 
 class _WithoutCollections:
@@ -343,10 +339,8 @@ def _of_jobs() -> dict[str, Any] | None:
 
 def _of_this_job() -> dict[str, Any]:
     """Return the local variables of the `study.optimize` that the calling thread itself runs."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_name != _JOBS:
-        frame = frame.f_back
-    return {} if frame is None else {**frame.f_locals}
+    frames = frames_from(inspect.currentframe())
+    return next(({**frame.f_locals} for frame in frames if frame.f_code.co_name == _JOBS), {})
 
 
 def _n_training(begun: datetime) -> int:
@@ -373,25 +367,25 @@ def _top_frames() -> dict[int, FrameType]:
 def _frames_of_others() -> Iterator[FrameType]:
     here = threading.get_ident()
     for thread, top in _top_frames().items():
-        frame: FrameType | None = None if thread == here else top
-        while frame is not None:
-            yield frame
-            frame = frame.f_back
+        if thread != here:
+            yield from frames_from(top)
+
+
+def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame and those of its callers, the innermost first; none for None."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _frame_of_trial() -> FrameType | None:
-    frame = inspect.currentframe()
-    while frame is not None and not isinstance(frame.f_locals.get("self"), optuna.Trial):
-        frame = frame.f_back
-    return frame
+    frames = frames_from(inspect.currentframe())
+    return next((f for f in frames if isinstance(f.f_locals.get("self"), optuna.Trial)), None)
 
 
 def _of_caller(name: str) -> Any:
     """Return a local variable of the nearest function of Optuna's loop. None if no function has
     it."""
-    frame = inspect.currentframe()
-    while frame is not None:
-        if frame.f_code.co_name in _LOOP and name in frame.f_locals:
-            return frame.f_locals[name]
-        frame = frame.f_back
-    return None
+    frames = frames_from(inspect.currentframe())
+    loops = (frame for frame in frames if frame.f_code.co_name in _LOOP)
+    return next((loop.f_locals[name] for loop in loops if name in loop.f_locals), None)

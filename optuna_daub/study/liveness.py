@@ -124,10 +124,8 @@ def is_left(holder: host.Holder) -> bool:
     if not holder.is_here:
         return not holder.is_alive
     # An objective may use another object of its own study, so its `optimize` may be further up.
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_locals.get("time_start") is not holder.begin:
-        frame = frame.f_back
-    return frame is None
+    frames = host.frames_from(inspect.currentframe())
+    return all(frame.f_locals.get("time_start") is not holder.begin for frame in frames)
 
 
 def patience_with(study: optuna.Study, stale_after: float | None) -> float | None:
