@@ -30,6 +30,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
 from optuna_daub.core.checks import number
+from optuna_daub.core.optional import imported
 from optuna_daub.study import bulk
 from optuna_daub.study import host
 from optuna_daub.study import log
@@ -44,7 +45,6 @@ from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
 from optuna_daub.visualization._axes import MAX_TICKS_OF_NARROW
 from optuna_daub.visualization._axes import tick_sizes
-from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._note import literal
 from optuna_daub.visualization._note import page
 from optuna_daub.visualization._note import summary

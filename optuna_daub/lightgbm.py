@@ -27,12 +27,12 @@ from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import listed
 from optuna_daub.core.checks import seconds_above_0
 from optuna_daub.core.checks import whole_number
+from optuna_daub.core.optional import imported
 from optuna_daub.objective.data import checked_seed
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.spaces.lightgbm_params import ALIASES
 from optuna_daub.spaces.lightgbm_params import ROUNDS
 from optuna_daub.spaces.lightgbm_params import checked_params
-from optuna_daub.spaces.models import imported
 from optuna_daub.study import best_learner
 from optuna_daub.study import host
 from optuna_daub.study import learning_curves
@@ -127,7 +127,7 @@ def tune(
             "is `seconds` here, its `optuna_seed` is `seed`, and its `study` is `storage`, for a "
             "new study. Names of columns and categories go into `lightgbm.Dataset`."
         )
-    package = imported("lightgbm")
+    package = imported("lightgbm", extra="boosters")
     seconds, seed = seconds_above_0(seconds), checked_seed(seed)
     n_trials, n_trees = _count("n_trials", n_trials), _count("num_boost_round", num_boost_round)
     chosen = checked_params(package, params)

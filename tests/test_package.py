@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import optuna_daub
-from optuna_daub.spaces import models as of_spaces
+from optuna_daub.core import optional
 from optuna_daub.tabular import table as of_tables
-from optuna_daub.visualization import _imports as of_pictures
 
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +66,7 @@ def test_the_oldest_python_is_the_same_everywhere() -> None:
 
 @pytest.mark.parametrize(
     "imported",
-    [of_tables.imported, of_spaces.imported, lambda name: of_pictures.imported(name, "plot")],
+    [of_tables.imported, lambda name: optional.imported(name, "plot")],
 )
 def test_an_optional_package_that_is_broken_says_why(
     imported: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +12,7 @@ from optuna.trial import BaseTrial
 
 from optuna_daub.core.checks import listed
 from optuna_daub.core.checks import whole_number
+from optuna_daub.core.optional import imported
 from optuna_daub.spaces.ranges import Ask
 from optuna_daub.spaces.ranges import Task
 from optuna_daub.spaces.ranges import limits
@@ -59,7 +59,7 @@ def lightgbm(
     options |= {"num_leaves": ask.whole("leaves", 4, limits(n_rows)["leaves"])}
     options |= {"min_child_samples": ask.whole("leaf_rows", 2, 128)}
     options["subsample"] = max(options["subsample"], 1 / n_rows)  # LightGBM needs a row in a bag
-    package = imported("lightgbm")
+    package = imported("lightgbm", extra="boosters")
     kind = package.LGBMClassifier if ask.has_classes else package.LGBMRegressor
     return kind(subsample_freq=1, verbose=-1, **options)
 
@@ -88,7 +88,7 @@ def xgboost(
     options = ask.boosted(seed) | {"n_jobs": jobs}
     options |= {"max_leaves": ask.whole("leaves", 4, limits(n_rows)["leaves"])}
     options |= {"min_child_weight": ask.real("leaf_weight", 0.001, 128.0)}
-    package = imported("xgboost")
+    package = imported("xgboost", extra="boosters")
     kind = package.XGBClassifier if ask.has_classes else package.XGBRegressor
     return kind(tree_method="hist", grow_policy="lossguide", max_depth=0, **options)
 
@@ -251,14 +251,3 @@ def _scaled(model: Any, categories: Sequence[int]) -> Any:
     codes = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50)
     prepared = make_column_transformer((codes, columns), remainder=numbers)
     return make_pipeline(prepared, model)
-
-
-def imported(package: str) -> Any:
-    """Return a package of boosters; raise an ImportError that says how to install it."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise ImportError(
-            f"This needs {package}, which cannot be imported ({error}): "
-            "pip install 'optuna-daub[boosters]'"
-        ) from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from typing import Any
 from typing import TypeAlias
 
-from optuna_daub.visualization._imports import imported
+from optuna_daub.core.optional import imported
 from optuna_daub.visualization._marks import SYMBOLS
 from optuna_daub.visualization._marks import Band
 from optuna_daub.visualization._marks import Bars

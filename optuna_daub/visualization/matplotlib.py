@@ -15,11 +15,11 @@ from typing import Literal
 
 import optuna
 
+from optuna_daub.core.optional import imported
 from optuna_daub.visualization._allocations import allocations_picture
 from optuna_daub.visualization._axes import MAX_TICKS_OF_NARROW
 from optuna_daub.visualization._axes import Unit
 from optuna_daub.visualization._axes import tick_sizes
-from optuna_daub.visualization._imports import imported
 from optuna_daub.visualization._learning_curves import learning_curves_picture
 from optuna_daub.visualization._marks import SYMBOLS
 from optuna_daub.visualization._marks import Band

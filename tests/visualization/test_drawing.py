@@ -13,7 +13,7 @@ import optuna
 import pytest
 
 from optuna_daub import best_learner
-from optuna_daub.visualization import _imports
+from optuna_daub.core.optional import imported
 from tests.visualization import studies
 
 
@@ -302,4 +302,4 @@ def test_matplotlib_keeps_the_global_style() -> None:
 
 def test_a_missing_library_is_named_with_its_install_line() -> None:
     with pytest.raises(ImportError, match=r"needs no-such, .* pip install 'optuna-daub\[plot\]'"):
-        _imports.imported("no_such.module", extra="plot")
+        imported("no_such.module", extra="plot")

@@ -1,4 +1,4 @@
-"""Import of a plotting library when a picture is drawn, since both are optional."""
+"""Imports of optional packages when they are used."""
 
 from __future__ import annotations
 
