@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.sizes import FIRST_ROWS
 from optuna_daub.core.sizes import MAX_SIZES
 from optuna_daub.core.sizes import MIN_SIZES
 from optuna_daub.core.sizes import geometric_sizes
@@ -33,9 +34,6 @@ from optuna_daub.objective.subsets import arrivals
 from optuna_daub.objective.subsets import fold_of
 
 
-FIRST_ROWS = 500
-"""Default smallest training size in rows, from the DAUB paper. On fewer rows the constant part of
-a fit's time dominates, and scores say little."""
 FIRST_SHARES = 1 / 64, 1 / 8
 """Bounds of the default smallest training size, as shares of a fold's rows."""
 

@@ -200,13 +200,14 @@ def _giving_away(frame: Any, target: Target) -> Iterator[str]:
     if target.task == "regression":
         # Ranks, since squares overflow, and a few large amounts hide that all others are known.
         y = np.unique(y, return_inverse=True)[1].astype(np.float64)
-    half = len(rows) // 2
-    constant = _error_of_constant(y[:half], y[half:], has_classes=target.task == "classification")
+    half, has_classes = len(rows) // 2, target.task == "classification"
+    guess = np.bincount(y[:half]).argmax() if has_classes else y[:half].mean()
+    constant = _mean_error(guess, y[half:], has_classes=has_classes)
     if constant <= 0:
         return
     for name in frame.columns:
         x = _as_numbers(frame[name].iloc[rows])
-        error = _error(x, y, half, has_classes=target.task == "classification")
+        error = _error(x, y, half, has_classes=has_classes)
         if error <= (1 - LEAK_SHARE) * constant:
             yield (
                 f"`{name}` alone gives `{target.name}` away ({1 - error / constant:.1%} of the "
@@ -249,13 +250,7 @@ def _error(x: NDArray[np.float64], y: NDArray[Any], half: int, *, has_classes: b
     return _mean_error(tree.predict(x[half:]), y[half:], has_classes=has_classes)
 
 
-def _error_of_constant(seen: NDArray[Any], y: NDArray[Any], *, has_classes: bool) -> float:
-    if has_classes:
-        return float(np.mean(y != np.bincount(seen).argmax()))
-    return float(np.mean((y - seen.mean()) ** 2))
-
-
-def _mean_error(guess: NDArray[Any], y: NDArray[Any], *, has_classes: bool) -> float:
+def _mean_error(guess: Any, y: NDArray[Any], *, has_classes: bool) -> float:
     return float(np.mean(guess != y) if has_classes else np.mean((guess - y) ** 2))
 
 

@@ -14,6 +14,7 @@ import optuna
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from optuna_daub.objective.data import FEW_VALUES
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.reading import read_table
@@ -23,7 +24,6 @@ from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import Signs
 from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.target import Times
-from optuna_daub.tabular.target_kinds import FEW_VALUES
 
 
 @dataclass(frozen=True)

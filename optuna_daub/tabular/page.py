@@ -73,7 +73,8 @@ def page(model: TabularModel) -> str:
     for at, (title, caption, figure) in enumerate(pictures):
         said = caption + (sign if model.metric.is_loss and at < 2 else "")
         parts += [f"<h2>{escape(title)}</h2>", f'<p class="caption">{escape(said)}</p>']
-        parts.append(_drawn(figure, is_first=at == 0))
+        # The first one contains plotly.js.
+        parts.append(str(figure.to_html(full_html=False, include_plotlyjs=at == 0)))
     agreement = sample_agreement(model.study)
     parts += [
         "<h2>What small samples told</h2>",
@@ -87,11 +88,6 @@ def page(model: TabularModel) -> str:
         f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head>\n<body>\n{body}\n</body>\n</html>\n"
     )
-
-
-def _drawn(figure: Any, *, is_first: bool) -> str:
-    """Return a figure as HTML; the first one contains plotly.js."""
-    return str(figure.to_html(full_html=False, include_plotlyjs=is_first))
 
 
 def _listed(notes: tuple[str, ...]) -> str:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
+from optuna_daub.objective.data import FEW_VALUES
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.table import MISSING_WORDS
 from optuna_daub.tabular.table import TableError
@@ -26,7 +27,6 @@ from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import listed_words
 from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import said_lost
-from optuna_daub.tabular.target_kinds import FEW_VALUES
 from optuna_daub.tabular.target_kinds import kind_of
 from optuna_daub.tabular.target_kinds import times_among
 

@@ -21,11 +21,6 @@ from optuna_daub.tabular.times import as_durations
 from optuna_daub.tabular.times import date_forms
 
 
-FEW_VALUES = 20
-"""Largest number of different whole numbers that count as classes, as in
-`TrainingSizeObjective`."""
-
-
 def kind_of(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
     """Return the kind of values and the converted values.
 
