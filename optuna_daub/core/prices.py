@@ -42,6 +42,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.boxes import Numbers
 from optuna_daub.core.boxes import after_look
 from optuna_daub.core.boxes import best_of_others
 from optuna_daub.core.boxes import improvement
@@ -56,8 +57,6 @@ from optuna_daub.core.pool import rows_of
 from optuna_daub.core.space import deciding
 from optuna_daub.core.steps import nearest
 
-
-Numbers = NDArray[np.float64]
 
 HASTE = 0.03
 """Overhead of every step, as a share of the seconds spent so far or left. It was chosen by what

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.special import stdtrit
 
+from optuna_daub.core.costs.points import Array
 from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.curve import LearningCurve
@@ -31,8 +32,6 @@ from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import deciding
 
-
-Array = NDArray[np.float64]
 
 LATEST, SLOWEST = 120, 40
 """Numbers of learners in the model: the newest ones that were timed, and the slowest of the

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from optuna_daub.core.costs.cost_model import efforts
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import is_finite
+from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.forecast import winsorized
 from optuna_daub.core.forecasts.hyperparameters import fit
 from optuna_daub.core.forecasts.hyperparameters import milestone
@@ -38,8 +39,6 @@ from optuna_daub.core.pool import rows_of
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 
-
-Numbers = NDArray[np.float64]
 
 MOST_LEARNERS = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So

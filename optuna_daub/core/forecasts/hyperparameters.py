@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpotrf
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
-from optuna_daub.core.forecasts.process import Numbers
+from optuna_daub.core.forecasts.prior import Numbers
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import covariance_of
 from optuna_daub.core.forecasts.process import matern
