@@ -100,11 +100,11 @@ class _Drawing:
     """Id of the drawing."""
     pause: float
     """Seconds until the next drawing is due."""
-    trials: int = 0
+    trials: int
     """Number of the study's trials at the last complete drawing."""
 
 
-def _write_drawing(study: optuna.Study, pause: float, trials: int = 0) -> _Drawing:
+def _write_drawing(study: optuna.Study, pause: float, trials: int) -> _Drawing:
     """Store that the study is being drawn, and the pause after it."""
     drawing = _Drawing(uuid.uuid4().hex, pause, trials)
     log.write_mark(study, "drawing", {**vars(drawing)})
@@ -210,10 +210,7 @@ class DashboardCallback:
         )
         drawn = trials if is_whole else before
         self._last = _write_drawing(study, self._every, drawn)
-        if is_whole:
-            update_dashboard(study)
-        else:
-            _update(study, is_whole=False)
+        _update(study, is_whole=is_whole)
         spent = time.monotonic() - begun
         pause = min(max(self._every, spent / MAX_SHARE - spent), LONGEST_PAUSE)
         self._next = begun + spent + pause

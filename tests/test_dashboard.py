@@ -82,7 +82,7 @@ def run_note(study: optuna.Study, number: int) -> str:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[optuna.Study]:
     """Return the studies drawn so far; drawing does nothing else."""
     calls: list[optuna.Study] = []
-    monkeypatch.setattr(dashboard, "update_dashboard", calls.append)
+    monkeypatch.setattr(dashboard, "_update", lambda study, **_: calls.append(study))
     return calls
 
 
@@ -725,11 +725,11 @@ class TestWhen:
     def test_a_thread_does_not_wait_for_another(self, monkeypatch: pytest.MonkeyPatch) -> None:
         study, entered, leave = studies.running(), threading.Event(), threading.Event()
 
-        def draw(_: optuna.Study) -> None:
+        def draw(_: optuna.Study, *, is_whole: bool) -> None:
             entered.set()
             assert leave.wait(30)
 
-        monkeypatch.setattr(dashboard, "update_dashboard", draw)
+        monkeypatch.setattr(dashboard, "_update", draw)
         callback, trial = DashboardCallback(every=0), study.trials[0]
         other = threading.Thread(target=callback, args=(study, trial))
         other.start()
@@ -745,11 +745,11 @@ class TestWhen:
     ) -> None:
         calls: list[float] = []
 
-        def draw(_: optuna.Study) -> None:
+        def draw(_: optuna.Study, *, is_whole: bool) -> None:
             calls.append(time.perf_counter())
             time.sleep(0.005)
 
-        monkeypatch.setattr(dashboard, "update_dashboard", draw)
+        monkeypatch.setattr(dashboard, "_update", draw)
         callback, study = DashboardCallback(every=0), studies.running()
         trial = study.trials[0]
         while len(calls) < 2:
@@ -762,10 +762,10 @@ class TestWhen:
     def test_what_cannot_be_drawn_is_a_warning(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        def draw(_: optuna.Study) -> None:
+        def draw(_: optuna.Study, *, is_whole: bool) -> None:
             raise OSError("disk full")
 
-        monkeypatch.setattr(dashboard, "update_dashboard", draw)
+        monkeypatch.setattr(dashboard, "_update", draw)
         study = studies.new_study()
         study.optimize(Table(RIVALS), callbacks=[DashboardCallback(every=3600)])
         assert study.best_value == 0.875

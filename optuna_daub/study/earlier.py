@@ -25,6 +25,7 @@ from optuna_daub.core.checks import brief
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.exploring import fixed_by
+from optuna_daub.study.exploring import stored
 from optuna_daub.study.learner import Learner
 from optuna_daub.study.log import check_study
 from optuna_daub.study.records import Run
@@ -163,9 +164,7 @@ class FromEarlier(BaseSampler):
         if param_name in self._point:
             value = self._point[param_name]
             if holds(param_distribution, value):
-                return param_distribution.to_external_repr(
-                    param_distribution.to_internal_repr(value)
-                )
+                return stored(value, param_distribution)
             _warn(self._worker, param_name, value, _out_of(param_distribution))
         return self._base.sample_independent(study, trial, param_name, param_distribution)
 

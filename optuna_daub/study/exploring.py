@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
-from typing import TypeAlias
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -30,10 +29,6 @@ from optuna_daub.study.spaces import distinct
 MOST_VALUES = 100
 """Largest number of values of a parameter that are listed. With more, a repeated point is a
 coincidence."""
-
-Point: TypeAlias = Mapping[str, str]
-"""A learner's parameters as text, by name, in the order of their suggestion. Equal values have
-equal texts."""
 
 
 class Exploring(BaseSampler):
@@ -115,7 +110,7 @@ def has_explored(known: Known, fixed: Mapping[str, Any]) -> bool:
 
 def _points(
     known: Known, but_for: frozenset[int]
-) -> tuple[dict[str, BaseDistribution], list[Point]]:
+) -> tuple[dict[str, BaseDistribution], list[Mapping[str, str]]]:
     others = [known.learners[i] for i in known.curves if i not in but_for]
     spaces = {name: space for other in others for name, space in other.distributions.items()}
     return spaces, [other.words for other in others]
@@ -123,8 +118,8 @@ def _points(
 
 def _is_explored(
     spaces: Mapping[str, BaseDistribution],
-    so_far: Point,
-    known: Sequence[Point],
+    so_far: Mapping[str, str],
+    known: Sequence[Mapping[str, str]],
     fixed: Mapping[str, Any],
 ) -> bool:
     """Return whether all points that start with the given parameters are known.
@@ -134,8 +129,8 @@ def _is_explored(
 
     Args:
         spaces: distribution of each parameter of the known points.
-        so_far: the first parameters of the branch.
-        known: points of all learners.
+        so_far: the first parameters of the branch, as text.
+        known: points of all learners, in the order of suggestion (see `records.point`).
         fixed: the only values of some parameters.
     """
     inside = [other for other in known if so_far.items() <= other.items()]
@@ -145,14 +140,14 @@ def _is_explored(
     if following is None:
         return True
     space = spaces[following]
-    values = [_stored(fixed[following], space)] if following in fixed else _values(space)
+    values = [stored(fixed[following], space)] if following in fixed else _values(space)
     return bool(values) and all(
         _is_explored(spaces, {**so_far, following: word(value, space)}, inside, fixed)
         for value in values
     )
 
 
-def _stored(value: Any, distribution: BaseDistribution) -> Any:
+def stored(value: Any, distribution: BaseDistribution) -> Any:
     """Return a fixed value as Optuna stores it: 2 is 2.0 for a float."""
     try:
         return distribution.to_external_repr(distribution.to_internal_repr(value))
