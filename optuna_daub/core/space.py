@@ -149,7 +149,7 @@ class Space:
     def row(self, point: Mapping[str, Any]) -> tuple[float, ...]:
         """Return a point as numbers, one per parameter."""
         return tuple(
-            one.place(point[name]) if _fits(one, point.get(name, _Absent)) else math.nan
+            one.place(point[name]) if name in point and _fits(one, point[name]) else math.nan
             for name, one in self.dimensions
         )
 
@@ -213,13 +213,7 @@ class Space:
         }
 
 
-class _Absent:
-    """Placeholder for a parameter that a point lacks."""
-
-
 def _fits(one: Dimension, value: Any) -> bool:
-    if value is _Absent:
-        return False
     return isinstance(one, Words) or _is_number(value)
 
 
