@@ -280,8 +280,7 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
     if isinstance(splitter, TimeSeriesSplit):
         layout = replace(layout, shuffle=False)
     most = max(len(training) for training, _ in splits)
-    folds = (fold_of(layout, training, validation) for training, validation in splits)
-    return tuple(replace(fold, full=most) for fold in folds)
+    return tuple(fold_of(layout, training, validation, most) for training, validation in splits)
 
 
 def complete_from(folds: Sequence[Fold], classes: Classes | None) -> tuple[int, Any]:
@@ -303,16 +302,14 @@ def arrivals(fold: Fold, classes: Classes) -> tuple[Indices, Indices]:
     """
     taken = classes.codes[fold.training[::-1] if fold.recent else fold.training]
     present, first = np.unique(taken, return_index=True)
-    return present, first + 1
+    return present, first * (fold.full or len(taken)) // len(taken) + 1
 
 
 def _arrivals_of_all(fold: Fold, classes: Classes) -> Indices:
     """Return the smallest size whose subset holds a class, for every class."""
     present, first = arrivals(fold, classes)
     if len(present) == len(classes.names):
-        if fold.full is None:
-            return first
-        return (first - 1) * fold.full // len(fold.training) + 1
+        return first
     code = np.setdiff1d(classes.codes, present)[0]
     count = np.count_nonzero(classes.codes == code)
     raise ValueError(
@@ -323,20 +320,22 @@ def _arrivals_of_all(fold: Fold, classes: Classes) -> Indices:
     )
 
 
-def fold_of(layout: Layout, training: Indices, validation: Indices) -> Fold:
+def fold_of(
+    layout: Layout, training: Indices, validation: Indices, full: int | None = None
+) -> Fold:
     """Return the fold of these rows.
 
-    Its training rows are in the order of the subsets.
+    Its training rows are in the order of the subsets; `full` as in `Fold`.
 
     >>> layout = Layout(6, classes=Classes(np.array(["a", "b"]), np.array([0, 0, 0, 0, 1, 1])))
     >>> fold_of(layout, np.array([0, 1, 2, 4]), np.array([3, 5])).subset(2)
     array([2, 4])
     """
     if not layout.shuffle:
-        return Fold(np.sort(training), np.sort(validation), recent=True)
+        return Fold(np.sort(training), np.sort(validation), recent=True, full=full)
     codes = None if layout.classes is None else layout.classes.codes[training]
     order = nested_order(len(training), layout.seed, codes)
-    return Fold(training[order], np.sort(validation))
+    return Fold(training[order], np.sort(validation), full=full)
 
 
 def _splitter(layout: Layout, cv: Any) -> Any:

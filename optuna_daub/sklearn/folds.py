@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
-from dataclasses import replace
 from itertools import dropwhile
 from typing import Any
 
@@ -69,13 +68,11 @@ class Folds:
     def rows(self, fold: int, size: int) -> tuple[Indices, Indices]:
         """Return the rows to train on and those to score at a size.
 
-        A smaller fold takes the same share of its own rows. At the full size these are the rows
-        that the splitter gave, in its order, so scores equal those of `cross_validate`.
+        At the full size those to train on are in the splitter's order, so scores equal those of
+        `cross_validate`.
         """
-        validation, every = self.folds[fold].validation, self.training[fold]
-        wanted = -(-size * len(every) // self.n_train)
-        rows = every if wanted == len(every) else self.folds[fold].subset(wanted)
-        return rows, validation
+        rows, every = self.folds[fold].subset(size), self.training[fold]
+        return every if len(rows) == len(every) else rows, self.folds[fold].validation
 
 
 def divided(
@@ -108,18 +105,13 @@ def divided(
         classes = class_labels(np.asarray(y).ravel())
     is_shuffled = not isinstance(splitter, TimeSeriesSplit)
     layout = Layout(len(every), seed, classes, shuffle=is_shuffled)
-    folds = Folds(
-        tuple(fold_of(layout, train, test) for train, test in splits),
-        tuple(train for train, _ in splits),
-        1 if classes is None else len(classes.names),
-    )
+    training = tuple(train for train, _ in splits)
+    most = max(map(len, training))
+    folds = tuple(fold_of(layout, train, test, most) for train, test in splits)
     if classes is None:
-        return folds
-    # A fold takes ceil(size * n_rows / n_train) rows. Find the smallest size at which that reaches
-    # `last`, the row that completes its classes.
-    latest = ((len(fold.training), arrivals(fold, classes)[1].max()) for fold in folds.folds)
-    complete = max((last - 1) * folds.n_train // n_rows + 1 for n_rows, last in latest)
-    return replace(folds, complete_from=int(complete))
+        return Folds(folds, training, 1)
+    complete = max(arrivals(fold, classes)[1].max() for fold in folds)
+    return Folds(folds, training, len(classes.names), int(complete))
 
 
 def size_grid(
