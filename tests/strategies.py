@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from optuna_daub.core import ABC
 from optuna_daub.core import DAUB
 from optuna_daub.core import Cost
 from optuna_daub.core import Curves
@@ -31,9 +30,6 @@ from optuna_daub.core import Reason
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import Wait
 from optuna_daub.core import geometric_sizes
-from optuna_daub.core import gradient_ci
-from optuna_daub.core import round_robin
-from optuna_daub.core import ucb
 
 
 GRID = (6, 9, 15, 24, 36, 54)
@@ -52,9 +48,9 @@ scores = st.one_of(
 training_scores = st.sampled_from([0.375, 0.75, 1.0]) | scores  # many a learner memorises
 
 
-def grids(min_length: int = 3, max_length: int = 7) -> st.SearchStrategy[tuple[int, ...]]:
+def grids() -> st.SearchStrategy[tuple[int, ...]]:
     """Increasing training sizes."""
-    steps = st.sets(st.integers(1, 200), min_size=min_length, max_size=max_length)
+    steps = st.sets(st.integers(1, 200), min_size=3, max_size=7)
     return steps.map(lambda found: tuple(3 * step for step in sorted(found)))
 
 
@@ -208,13 +204,3 @@ daubs = st.builds(
 )
 
 halvings = st.builds(SuccessiveHalving, grids(), keep_one_in=st.integers(2, 4))
-
-abcs = st.builds(
-    ABC,
-    grids(),
-    st.none() | st.just(N_VALIDATION),
-    epsilon=st.sampled_from([0.01, 0.05, 0.2]),
-    delta=st.sampled_from([0.05, 0.5]),
-    scheduler=st.sampled_from([gradient_ci, ucb, round_robin]),
-    refit=st.booleans(),
-)

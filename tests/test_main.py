@@ -116,13 +116,20 @@ def test_sources_that_were_not_installed_are_tested_too(
     assert "passed" in printed
 
 
-def test_an_unknown_argument_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("--quiet", "unrecognized arguments: --quiet"),
+        ("tune", "argument COMMAND: invalid choice: 'tune'"),
+    ],
+)
+def test_an_unknown_argument_or_command_is_refused(
+    argument: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["optuna_daub", "--quiet"])
+    monkeypatch.setattr(sys, "argv", ["optuna_daub", argument])
     with pytest.raises(SystemExit, match="2"):
         program.main()
-    assert "unrecognized arguments: --quiet" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_output_that_nobody_reads_ends_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,12 +152,3 @@ def test_a_sign_that_the_output_does_not_have_is_shown_as_a_code(
     program.say("`Ł` in €")
     assert shown.getvalue().decode("cp1252").splitlines() == ["`\\u0141` in €"], "at once"
     monkeypatch.undo()
-
-
-def test_an_unknown_command_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["optuna_daub", "tune"])
-    with pytest.raises(SystemExit, match="2"):
-        program.main()
-    assert "argument COMMAND: invalid choice: 'tune'" in capsys.readouterr().err

@@ -56,8 +56,8 @@ def pool_of(points: list[dict[str, Any]], space: Space, proposer: Proposer, best
     return pool
 
 
-def tried(seed: int = 0, count: int = 20) -> list[dict[str, Any]]:
-    rng = np.random.default_rng(seed)
+def tried(count: int = 20) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(0)
     return [learner(rng) for _ in range(count)]
 
 

@@ -27,8 +27,8 @@ from tests.visualization.studies import RIVALS
 from tests.visualization.studies import SIZES
 
 
-def seen(size: int, score: float, training_score: float = 1.0) -> Observation:
-    return Observation(size, score, training_score, n_validation=1000, seconds=size / 100)
+def seen(size: int, score: float) -> Observation:
+    return Observation(size, score, 1.0, n_validation=1000, seconds=size / 100)
 
 
 def observed(*scores: float | None) -> tuple[Observation, ...]:

@@ -161,7 +161,7 @@ def test_decides_as_the_transcription_does(
 EPSILON = 0.02
 
 
-def losses(confidence: HalfWidth, *, n_runs: int = 50) -> NDArray[np.float64]:
+def losses(confidence: HalfWidth) -> NDArray[np.float64]:
     """Return how far below the best the answer is, in runs of learners that learn nothing.
 
     Such learners (one hypothesis each) satisfy all conditions, and leave the sampling error alone
@@ -169,7 +169,7 @@ def losses(confidence: HalfWidth, *, n_runs: int = 50) -> NDArray[np.float64]:
     """
     sizes, n_validation = (50, 100, 200, 400, 800, 1600, 3200, 6400), 3200
     found = []
-    for seed in range(n_runs):
+    for seed in range(50):
         rng = np.random.default_rng(seed)
         known = []
         for i, truth in enumerate(rng.uniform(0.65, 0.8, 8)):

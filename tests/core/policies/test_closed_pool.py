@@ -41,9 +41,9 @@ def made(seed, count=12):
     return {i: dict(zip(SIZES, row.tolist(), strict=True)) for i, row in enumerate(scores)}
 
 
-def replayed(known, rule, pool=None):
+def replayed(known, rule):
     """Return every decision, the last a `Finish`."""
-    pool = pool or Pool(Curves([LearningCurve(i) for i in known]), to_come=0)
+    pool = Pool(Curves([LearningCurve(i) for i in known]), to_come=0)
     decisions = []
     while True:
         decision = decide(pool, rule)
