@@ -56,4 +56,4 @@ class Prior(NamedTuple):
     """Degrees of freedom of the noise's upper tail."""
 
 
-PRIOR = Prior(**json.loads(Path(__file__).with_name("seconds.json").read_text("utf-8"))["prior"])
+PRIOR = Prior(**json.loads(Path(__file__).with_name("seconds.json").read_text("utf-8")))
