@@ -179,12 +179,3 @@ def next_size(sizes: tuple[int, ...], after: int) -> int | None:
     """
     place = bisect_right(sizes, after)
     return sizes[place] if place < len(sizes) else None
-
-
-def is_part(some: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
-    """Return whether all of `some` are sizes of a grid, in its order.
-
-    >>> is_part((500, 1125), (500, 750, 1125)), is_part((750, 500), (500, 750, 1125))
-    (True, False)
-    """
-    return some == tuple(size for size in sizes if size in some)

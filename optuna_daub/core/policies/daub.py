@@ -39,7 +39,6 @@ from optuna_daub.core.policies.policy import Needs
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import MIN_SIZES
-from optuna_daub.core.sizes import is_part
 from optuna_daub.core.sizes import size_list
 from optuna_daub.core.steps import StepRule
 from optuna_daub.core.steps import next_of_grid
@@ -86,7 +85,7 @@ class DAUB(Policy):
         if not number("tolerance", self.tolerance) >= 0:
             raise ValueError(f"`tolerance` must be at least 0, but got {self.tolerance}.")
         named("stop", self.stop, {"verified": True, "first": True})
-        if not is_part(self.first_sizes, sizes):
+        if self.first_sizes != tuple(size for size in sizes if size in self.first_sizes):
             raise ValueError(
                 f"`first_sizes` must be some of the training sizes {sizes}, increasing, but got "
                 f"{self.first_sizes}."
