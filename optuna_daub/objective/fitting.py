@@ -12,7 +12,6 @@ from typing import Any
 from typing import cast
 
 from sklearn import get_config
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
@@ -96,12 +95,7 @@ def fit_arguments(
     return arguments
 
 
-def fitted(estimator: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
-    """Return a copy of the estimator fitted on the rows, with any weights."""
-    return fitted_as_is(clone(estimator), rows, arguments)
-
-
-def fitted_as_is(fresh: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
+def fitted(fresh: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
     """Return the estimator itself, fitted on the rows with any weights."""
     fresh.fit(rows.X, rows.y, **with_weights(fresh, rows, arguments))
     return fresh

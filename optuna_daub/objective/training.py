@@ -22,7 +22,6 @@ from optuna_daub.objective.division import Division
 from optuna_daub.objective.fitting import FitParams
 from optuna_daub.objective.fitting import fit_arguments
 from optuna_daub.objective.fitting import fitted
-from optuna_daub.objective.fitting import fitted_as_is
 from optuna_daub.objective.fitting import last_step
 from optuna_daub.objective.fitting import learns_with_weights
 from optuna_daub.objective.models import Trained
@@ -119,10 +118,9 @@ class Training:
             if self.is_incremental:
                 fresh = clone(estimator) if previous is None else previous
                 models.append(extended(fresh, training, arguments, self._classes))
-            elif self.takes_previous:
-                models.append(fitted_as_is(estimator, training, arguments))
             else:
-                models.append(fitted(estimator, training, arguments))
+                fresh = estimator if self.takes_previous else clone(estimator)
+                models.append(fitted(fresh, training, arguments))
         return models
 
     def usable(self, before: Trained | None, estimator: Any, size: int) -> Trained | None:
@@ -160,7 +158,7 @@ class Training:
         arguments = self.fit_arguments_of(estimator, rows, validation)
         if self.is_incremental:
             return extended(clone(estimator), rows, arguments, self._classes)
-        return fitted(estimator, rows, arguments)
+        return fitted(clone(estimator), rows, arguments)
 
     @cached_property
     def _classes(self) -> list[NDArray[Any]] | None:
