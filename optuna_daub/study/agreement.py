@@ -19,7 +19,7 @@ from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
-from optuna_daub.study.limits import limits_of
+from optuna_daub.study.limits import limits_seen
 from optuna_daub.study.messages import in_column
 from optuna_daub.study.moves import INTERVAL
 from optuna_daub.study.moves import Move
@@ -147,7 +147,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     scored = _comparable(curves, pool)
     rng = np.random.default_rng(seed)
     drawn = _draws(policy, pool, scored, sign, rng)
-    drawn = np.clip(drawn, *limits_of(study).signed(sign))
+    drawn = np.clip(drawn, *limits_seen(study, worker))
     # Shape (sizes, learners), larger is better; NaN without a score.
     scores = sign * np.array([[_score(c, size) for c in scored] for size in policy.sizes], float)
     sizes = [

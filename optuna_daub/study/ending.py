@@ -99,7 +99,7 @@ def close(
         log.write_seconds(study, trial, turn.size, turn.since)
     _refuse_steps(study, trial, policy, turn, values)
     known = worker.look()
-    worker.limits = limits_seen(study, worker).signed(worker.sign)
+    worker.limits = limits_seen(study, worker)
     run = known.runs.get(number) or (assigned.run if assigned else None)
     if run is None:
         return

@@ -62,25 +62,25 @@ def limits_of(study: optuna.Study) -> Limits:
     >>> limits_of(study)
     Limits(lowest=-inf, highest=1.0)
     """
-    return limits_seen(study, looking(study))
+    worker = looking(study)
+    return limits_seen(study, worker).signed(worker.sign)
 
 
 def limits_seen(study: optuna.Study, worker: Worker) -> Limits:
-    """Return the limits of scores that were known at the worker's last look."""
+    """Return the limits of scores at the worker's last look, larger is better."""
     stored, seen = read_limits(study), worker.known.curves.columns(_range)
-    seen = seen[~(seen[:, 0] > seen[:, 1])]
+    limits, seen = (stored or UNLIMITED).signed(worker.sign), seen[~(seen[:, 0] > seen[:, 1])]
     if not len(seen):
-        return stored or UNLIMITED
-    worst, best = float(seen[:, 0].min()), float(seen[:, 1].max())  # larger is better
+        return limits
+    worst, best = float(seen[:, 0].min()), float(seen[:, 1].max())
     if stored is not None:
-        limits = stored.signed(worker.sign)
         lowest = limits.lowest if worst >= limits.lowest else -math.inf
         highest = limits.highest if best <= limits.highest else math.inf
     else:
         is_share = worker.sign > 0 and worst >= 0.0 and best <= 1.0
         lowest = 0.0 if is_share else -math.inf
         highest = 1.0 if is_share else 0.0 if best <= 0.0 else math.inf
-    return Limits(lowest, highest).signed(worker.sign)
+    return Limits(lowest, highest)
 
 
 def _range(curve: LearningCurve) -> tuple[float, float]:

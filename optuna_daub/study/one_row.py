@@ -15,7 +15,7 @@ from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.pool import Cost
 from optuna_daub.study import records
 from optuna_daub.study.base_sampler_view import one_row_per_learner as merged_rows
-from optuna_daub.study.limits import limits_of
+from optuna_daub.study.limits import limits_seen
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.stored_policy import policy_of
@@ -102,7 +102,7 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     # Rules of closed pools may bound scores instead of forecasting them, as DAUB's paper does.
     of_rule = None if policy.needs.closed_pool else policy.forecasts(pool, policy.sizes[-1])
     forecasts = of_rule or Joint().forecasts(pool, policy.sizes[-1])
-    cut = np.clip(forecasts.all.mean, *limits_of(study).signed(worker.sign)).tolist()
+    cut = np.clip(forecasts.all.mean, *limits_seen(study, worker)).tolist()
     means = dict(zip(forecasts, cut, strict=True))
     merged = merged_rows(trials, known, worker.sign, means)
     durations: dict[int, timedelta] = {}

@@ -164,7 +164,7 @@ class DataAllocationSampler(BaseSampler):
             starting.release_left_behind(study, worker)
             worker.horizon = starting.horizon(study, worker, self._seconds)
             if worker.limits == UNLIMITED:
-                worker.limits = limits_seen(study, worker).signed(worker.sign)
+                worker.limits = limits_seen(study, worker)
             worker.proposer = LikeRecent()
             if self._proposes:
                 forecaster = policy.terms.forecaster
