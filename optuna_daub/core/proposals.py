@@ -24,6 +24,7 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.pool import rows_of
 from optuna_daub.core.prices import Prices
+from optuna_daub.core.prices import table_of
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
@@ -64,7 +65,7 @@ class AroundBest:
         rows = curves.once(rows_of, space)[known]
         forecaster = self.forecaster or Process(self.full)
         mean = np.asarray(forecaster.forecasts(pool, self.full).all.mean)[known]
-        mean = np.where(curves.columns(_is_alive)[known, 0] > 0.0, mean, -math.inf)
+        mean = np.where(pool.once(table_of).is_scored[known], mean, -math.inf)
         best = np.argsort(-mean, kind="stable")[:N_BEST]
         n_seen = int(curves.columns(_n_seen).sum())
         # The number of busy learners changes the seed, so workers with equal scores differ.
@@ -147,10 +148,6 @@ def _has_parameters(curve: LearningCurve) -> tuple[float]:
 
 def _n_seen(curve: LearningCurve) -> tuple[float]:
     return (float(len(curve.observations)),)
-
-
-def _is_alive(curve: LearningCurve) -> tuple[float]:
-    return (float(not curve.dropped and bool(curve.observations)),)
 
 
 def _random(

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.costs.cost_model import InSeconds
-from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
@@ -24,6 +23,7 @@ from optuna_daub.core.prices import Prices
 from optuna_daub.core.prices import Terms
 from optuna_daub.core.prices import prices
 from optuna_daub.core.prices import stops_of
+from optuna_daub.core.prices import table_of
 from optuna_daub.core.sizes import checked_sizes
 
 
@@ -128,7 +128,7 @@ class Policy(ABC):
         """
         forecasts = self.forecasts(pool, self.sizes[-1])
         if forecasts is None:
-            return pool.curves.columns(_last_score)[:, 0]
+            return pool.once(table_of).score
         return np.asarray(forecasts.all.mean)
 
     @property
@@ -166,7 +166,3 @@ class Policy(ABC):
         """Return the promise for a learner as a sentence. By default there is none."""
         del pool, learner
         return None
-
-
-def _last_score(curve: LearningCurve) -> tuple[float]:
-    return (curve.score,)
