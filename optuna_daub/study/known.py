@@ -80,6 +80,10 @@ class Known:
     copies, or runs of a waiting worker, which may resume a learner that started after its
     trial."""
 
+    def with_trial(self, trial: Facts) -> Known:
+        """Return the knowledge with one more trial (see `with_trials`)."""
+        return self.with_trials((trial,))
+
     def with_trials(self, trials: Iterable[Facts]) -> Known:
         """Return the knowledge with these trials, at a cost that grows with their number."""
         unfinished, orphans = {**self.unfinished}, {**self.orphans}

@@ -91,7 +91,7 @@ class AllocationPruner(BasePruner):
         This is DAUB's Remark 1. A trial without a bound goes on.
         """
         number = trial.number
-        known = worker.known.with_trials([records.read(trial, worker.sign)])  # trial may be newer
+        known = worker.known.with_trial(records.read(trial, worker.sign))  # `trial` may be newer
         rival = max((score for score, other in known.best_alone if other != number), default=None)
         if rival is None or number not in known.alone:
             return False

@@ -55,7 +55,7 @@ def test_the_order_of_trials_does_not_matter(table: str) -> None:
     for order in itertools.permutations(trials):
         one_by_one = Known()
         for trial in order:
-            one_by_one = one_by_one.with_trials([trial])
+            one_by_one = one_by_one.with_trial(trial)
         assert shown(one_by_one) == expected
 
 
