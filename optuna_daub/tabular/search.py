@@ -88,7 +88,7 @@ class Search:
             return model
         # Boosters keep amounts in 32 bits, and do not split for gains below 1e-15. So they would
         # learn nothing of times near 1.7e9 seconds, nor of lengths near 1e-9 metres.
-        scaled = TransformedTargetRegressor(model, transformer=_Scaler())
+        scaled = TransformedTargetRegressor(model, transformer=_TargetScaler())
         if self.metric.compares_logs and self.y.min() >= 0:
             return TransformedTargetRegressor(
                 scaled, func=_as_it_is, inverse_func=_at_least_0, check_inverse=False
@@ -318,8 +318,8 @@ class _Noted:
         return getattr(self._model, name)
 
 
-class _Scaler(StandardScaler):  # type: ignore[misc]
-    """Scaler that returns amounts in 64 bits. XGBoost predicts in 32."""
+class _TargetScaler(StandardScaler):  # type: ignore[misc]
+    """Scaler that returns predicted amounts in 64 bits. XGBoost predicts in 32."""
 
     def inverse_transform(self, X: NDArray[Any], copy: bool | None = None) -> Any:
         return super().inverse_transform(np.asarray(X, np.float64), copy)

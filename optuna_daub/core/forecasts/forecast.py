@@ -25,9 +25,8 @@ from optuna_daub.core.pool import candidates_of
 Numbers = NDArray[np.float64]
 
 WIDTH = 0.42
-"""Factor of all scales (see `forecast_of`). Chosen on half of the surrogates, and of the data sets
-of LCDB, of `benchmarks/fit/process.py` and `benchmarks/fit/closed_pools.py`, which show how often
-the intervals of the others hold."""
+"""Factor of all scales (see `forecast_of`), by how often intervals of 90 % hold in open and closed
+pools: `python -m benchmarks.fit.process` and `python -m benchmarks.fit.closed_pools`."""
 WORST = 10.0
 """Largest distance of a score below the lower quartile, in interquartile ranges (see
 `winsorized`). Searches on surrogates and closed pools of LCDB lose the same with and without it
@@ -66,9 +65,9 @@ class Forecast:
 def forecast_of(mean: Numbers | float, sd: Numbers | float, lead: float) -> Forecast:
     """Return forecasts from means and standard deviations of a model.
 
-    A model takes all scores for equally uncertain, but good learners differ less than bad ones. So
-    a scale is in proportion to the geometric mean of the standard deviation, and its sum with the
-    distance to the best learner.
+    Good learners differ less than bad ones, but a model takes all for equally uncertain. So the
+    scale is the geometric mean of two numbers, times `WIDTH`: the standard deviation, and its sum
+    with the distance to the best learner.
 
     Args:
         mean: means of the model, in units of the score.

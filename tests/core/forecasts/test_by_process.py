@@ -359,7 +359,7 @@ def test_before_any_score_candidates_may_be_anything() -> None:
 
 
 @pytest.mark.parametrize("size", [1000, FULL])
-def test_forecasts_are_as_beliefs_but_wider_far_from_the_best(size: int) -> None:
+def test_forecasts_are_beliefs_with_the_noise_of_a_score(size: int) -> None:
     pool = pool_of(12)
     mean, sd = Process(FULL).beliefs(pool, size)
     shown = everything(pool, size)
