@@ -32,7 +32,7 @@ N_POINTS = 7
 polynomials of degree 13. The error of an index with a look is 0.06 standard deviations
 (`tests/core/test_boxes.py`)."""
 POINTS, WEIGHTS = np.polynomial.hermite_e.hermegauss(N_POINTS)
-"""Possible scores of a look, and their probabilities, both of shape (7,). Scores are in standard
+"""Possible results of a look, and their probabilities, both of shape (7,). Results are in standard
 deviations from the mean."""
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 NEWTON_STEPS = 12

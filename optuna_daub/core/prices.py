@@ -50,6 +50,7 @@ from optuna_daub.core.boxes import price
 from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.first_model import affordable
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
@@ -65,8 +66,6 @@ LEAST_SHARE = 1 / 64
 """Smallest share of all the data that learners start on."""
 STOP_RATIO = 2.0
 """Smallest ratio of consecutive sizes to stop at: a shorter step shows little."""
-FIRST_MODEL = 2.0
-"""Largest cost of the first training on all the data, in costs spent so far."""
 N_LOOKED_AT = 6
 """Number of candidates with the largest prices whose looks are computed; others may lack them."""
 MOST_LEARNERS = 160
@@ -278,7 +277,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     known = Prices(found[:count], found[count:], pool.proposer.may_choose, has_model)
     if has_model:
         return known
-    return _before_a_model(pool, known, may_run, costs.expected(), spent, left)
+    return _before_a_model(pool, known, may_run, costs, spent, left)
 
 
 def _lost(promised: Numbers, latest: Numbers, costs: Numbers, left: float) -> Numbers:
@@ -337,7 +336,7 @@ def _before_a_model(
     pool: Pool,
     known: Prices,
     may_run: NDArray[np.int64],
-    costs: Numbers,
+    costs: Seconds,
     spent: float,
     left: float,
 ) -> Prices:
@@ -350,28 +349,29 @@ def _before_a_model(
         costs: costs of these learners, then of candidates; shape (rows, stops).
         spent, left: costs spent and left, in the unit of costs.
     """
-    cost = np.full(len(known.learners), math.inf)
-    cost[may_run] = costs[: len(may_run), -1]
-    new = costs[len(may_run) :]
-    scored = pool.once(table_of).is_scored
-    is_allowed = cost <= FIRST_MODEL * spent
+    scored, expected, count = pool.once(table_of).is_scored, costs.expected(), len(may_run)
+    begun, new = np.flatnonzero(scored[may_run]), expected[count:]
+    may_be_first = affordable(
+        costs.part(begun),
+        costs.part(np.arange(count, len(expected))),
+        spent,
+        left,
+        may_choose=known.may_choose,
+    )
     if pool.runs_left is not None and pool.runs_left < scored.sum():
-        is_allowed |= np.isfinite(cost)  # otherwise the runs may end before one is affordable
-    # With very little time left, take the cheapest, unless there is time to look for cheaper ones.
-    least, look = new[:, -1].min(initial=math.inf), new[:, 0].mean() if len(new) else math.inf
-    is_urgent = (2.0 * np.minimum(cost, least) > left) | (cost + look > left)
-    is_allowed |= (cost == cost.min(initial=math.inf)) & (cost <= left) & is_urgent
-    is_allowed &= scored
+        may_be_first[:] = True  # otherwise the runs may end before one is affordable
+    is_allowed = np.zeros(len(known.learners), bool)
+    is_allowed[may_run[begun]] = may_be_first
     learners = np.full_like(known.learners, -math.inf)
     candidates = np.full_like(known.candidates, -math.inf)
     learners[is_allowed, -1] = known.learners[is_allowed, -1]
     if not is_allowed.any() and scored.any() and not len(candidates):
         return known  # the space has no further point
     if not is_allowed.any():
-        if cost.min(initial=math.inf) > left:
+        if expected[begun, -1].min(initial=math.inf) > left:
             # No training on all the data seems to be in time. Seconds may grow less with the data
             # than believed, and only a larger size shows it.
-            is_look = (costs[: len(may_run), :-1] <= left) & scored[may_run, None]
+            is_look = (expected[:count, :-1] <= left) & scored[may_run, None]
             learners[may_run, :-1] = np.where(is_look, known.learners[may_run, :-1], -math.inf)
         # Even if nothing promises to be better, a point may start: there is no model yet.
         may_start = (new[:, 0] <= left) & (pool.runs_left != 0)

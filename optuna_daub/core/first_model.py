@@ -1,0 +1,71 @@
+"""When a search trains its first learner on all the data.
+
+A first training on all the data may cost twice what was spent so far. So the time that finds a
+cheap learner is of the order of the time that trains it. With a time limit this may be too late.
+So the cheapest learner goes on at once if a model in time is more likely then than after a look.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optuna_daub.core.boxes import POINTS
+from optuna_daub.core.boxes import WEIGHTS
+from optuna_daub.core.costs.cost_model import Seconds
+
+
+FIRST_MODEL = 2.0
+"""Largest cost of the first training on all the data, in costs spent so far."""
+
+
+def affordable(
+    own: Seconds, new: Seconds, spent: float, left: float, *, may_choose: bool
+) -> NDArray[np.bool_]:
+    """Return which learners may be the first ones on all the data, shape (learners,).
+
+    Args:
+        own: costs of learners with a score, shape (learners, stops); the last stop is N.
+        new: costs of candidates, shape (candidates, stops).
+        spent, left: costs spent and left, in the same unit.
+        may_choose: True if the best candidate is the next learner; False if a random one is.
+
+    >>> own = Seconds(np.log([[1.0, 16.0]]), np.zeros((1, 2)))
+    >>> [affordable(own, own, spent, math.inf, may_choose=True).item() for spent in (7.0, 8.0)]
+    [False, True]
+    """
+    cost = own.expected()[:, -1]
+    found = np.asarray(cost <= FIRST_MODEL * spent)
+    if cost.min(initial=math.inf) <= left < math.inf:
+        place = int(cost.argmin())
+        found[place] |= is_urgent(own.part(np.array([place])), new, left, may_choose=may_choose)
+    return found
+
+
+def is_urgent(own: Seconds, new: Seconds, left: float, *, may_choose: bool) -> bool:
+    """Return whether a learner is more likely in time on all the data now than after a look.
+
+    A look is the training of a candidate on the smallest size. After it as much is known of the
+    candidate's seconds as of the learner's, and the faster of the two goes on.
+
+    Args:
+        own: seconds of the learner, shape (1, stops).
+        new: seconds of the candidates, shape (candidates, stops).
+        left: seconds left, finite.
+        may_choose: as in `affordable`.
+
+    >>> own, slow, fast = (
+    ...     Seconds(np.log([[1.0, seconds]]), np.ones((1, 2))) for seconds in (16.0, 16.0, 4.0)
+    ... )
+    >>> [is_urgent(own, new, 20.0, may_choose=True) for new in (slow, fast)]
+    [True, False]
+    """
+    if not len(new.log_mean):
+        return True
+    sd, rest = own.log_sd[:, -1:], left - new.expected(left)[:, :1]
+    shown = np.sqrt(np.maximum(new.log_sd[:, -1:] ** 2 - sd**2, 0.0))
+    faster = np.minimum(new.log_mean[:, -1:] + shown * POINTS, own.log_mean[:, -1:])
+    then = Seconds(faster, np.full_like(faster, sd)).within(rest) @ WEIGHTS
+    return bool(own.within(left)[0, -1] > (then.max() if may_choose else then.mean()))
