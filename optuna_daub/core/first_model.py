@@ -1,8 +1,8 @@
 """When a search trains its first learner on all the data.
 
-A first training on all the data may cost twice what was spent so far. So the time that finds a
-cheap learner is of the order of the time that trains it. With a time limit this may be too late.
-So the cheapest learner goes on at once if a model in time is more likely then than after a look.
+The first training on all the data may cost twice what was spent so far. Until then a search looks
+for cheap learners. With a time limit this may take too long. So the cheapest learner goes on at
+once if one more look would make a model in time less likely.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def affordable(
 def is_urgent(own: Seconds, new: Seconds, left: float, *, may_choose: bool) -> bool:
     """Return whether a learner is more likely in time on all the data now than after a look.
 
-    A look is the training of a candidate on the smallest size. After it as much is known of the
-    candidate's seconds as of the learner's, and the faster of the two goes on.
+    A look is the training of a candidate on the smallest size. After it the candidate's seconds
+    are as uncertain as the learner's, and the faster of the two goes on.
 
     Args:
         own: seconds of the learner, shape (1, stops).

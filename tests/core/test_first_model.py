@@ -28,7 +28,7 @@ def seconds(look: float, full: float, spread: float, count: int = 1) -> Seconds:
 @pytest.mark.parametrize("left", [10.0, 25.0, 100.0])
 @pytest.mark.parametrize("spread", [0.3, 1.0, 2.0])
 def test_the_chance_after_a_look_is_that_of_simulated_looks(left: float, spread: float) -> None:
-    """What is known of the learner is known of a candidate after its look."""
+    """After a look the seconds of a candidate are as uncertain as those of the learner."""
     own, rng, known = seconds(1.0, 20.0, 0.3), np.random.default_rng(0), 0.3
     shown = math.sqrt(spread**2 - known**2) * rng.standard_normal(200_000)
     faster = np.minimum(math.log(20.0) + shown, math.log(20.0))
