@@ -84,7 +84,10 @@ def _around(space: Space, rows: Rows, best: Rows, seed: tuple[int, ...]) -> Rows
 
 @dataclass(frozen=True)
 class LikeRecent:
-    """Proposer of points with values taken from another sampler's latest proposals."""
+    """Proposer of points with values taken from another sampler's latest proposals.
+
+    While these are fewer than `N_RECENT`, random points stand for the others.
+    """
 
     may_choose = False
 
@@ -100,7 +103,9 @@ class LikeRecent:
         other = rows[rng.integers(len(rows), size=len(rows))]
         # Keep parameters that the other point lacks, and words that decide on parameters.
         takes = ~np.isnan(rows) & ~np.isnan(other) & ~kept & (rng.random(rows.shape) < 0.5)
-        return np.where(takes, other, rows)
+        # Otherwise the second point would be believed to cost what the first one did.
+        unlike = _random(space, rows, kept, N_RECENT - len(rows), rng)
+        return np.vstack([np.where(takes, other, rows), unlike])
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optuna_daub.core import Cost
+from optuna_daub.core import Observation
+from optuna_daub.core import Pool
+from optuna_daub.core import Propose
+from optuna_daub.core import ValuePerSecond
+from optuna_daub.core import geometric_sizes
 from optuna_daub.core.costs.cost_model import FREEDOM
 from optuna_daub.core.costs.cost_model import QUARTILE
 from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.first_model import FIRST_MODEL
 from optuna_daub.core.first_model import affordable
 from optuna_daub.core.first_model import is_urgent
+from optuna_daub.core.pool import Proposer
+from optuna_daub.core.proposals import AroundBest
+from optuna_daub.core.proposals import LikeRecent
+from optuna_daub.core.space import Range
+from optuna_daub.core.space import Space
 
 
 NOBODY = Seconds(np.empty((0, 2)), np.empty((0, 2)))
@@ -48,6 +59,18 @@ def test_one_slow_learner_does_not_take_all_the_time() -> None:
     assert own.within(902.0)[0, -1] > 0.6
     assert not affordable(own, unknown, 27.0, 902.0, may_choose=True).any()
     assert affordable(own, slow, 27.0, 902.0, may_choose=True).all()
+
+
+@pytest.mark.parametrize("proposer", [AroundBest(16_000, 0), LikeRecent()], ids=str)
+def test_a_search_looks_at_a_second_point_before_a_slow_first_one_takes_its_time(
+    proposer: Proposer,
+) -> None:
+    policy = ValuePerSecond(sizes=geometric_sizes(250, 16_000, 2.0))
+    space = Space((("trees", Range(1, 1000, is_log=True)), ("depth", Range(1.0, 20.0))))
+    pool = Pool(to_come=None, space=space, proposer=proposer, left=Cost(0, 85.0))
+    pool = pool.with_newcomer(0, {"trees": 900, "depth": 15.0})
+    pool = pool.observed(0, Observation(250, 0.7, seconds=1.0))
+    assert isinstance(policy.decide(pool), Propose)
 
 
 def test_if_the_next_point_is_random_the_mean_of_all_candidates_counts() -> None:

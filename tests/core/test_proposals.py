@@ -165,6 +165,16 @@ def test_like_recent_mixes_what_the_last_learners_had() -> None:
     assert not LikeRecent().may_choose
 
 
+def test_while_there_are_few_learners_random_points_stand_for_the_next_ones() -> None:
+    known = TREES.rows(points := tried(count=12))
+    rows = pool_of(points, TREES, LikeRecent()).once(candidates_of)
+    assert len(rows) == 30
+    numbers = ~TREES.is_word
+    is_old = [np.isin(row, known[:, numbers]) | np.isnan(row) for row in rows[:, numbers]]
+    assert np.all(is_old[:12])
+    assert np.mean([row.all() for row in is_old[12:]]) < 0.5  # some branches have words alone
+
+
 @EVERY
 def test_before_any_learner_there_is_one_candidate_of_which_nothing_is_known(
     proposer: Proposer,
