@@ -2,7 +2,8 @@
 
 The first training on all the data may cost twice what was spent so far. Until then a search looks
 for cheap learners. With a time limit this may take too long. So the cheapest learner goes on at
-once if one more look would make a model in time less likely.
+once if one more look would make a model in time less likely. If no learner seems to be in time,
+the next step is for the one, known or new, that is most likely to be.
 """
 
 from __future__ import annotations
@@ -69,3 +70,29 @@ def is_urgent(own: Seconds, new: Seconds, left: float, *, may_choose: bool) -> b
     faster = np.minimum(new.log_mean[:, -1:] + shown * POINTS, own.log_mean[:, -1:])
     then = Seconds(faster, np.full_like(faster, sd)).within(rest) @ WEIGHTS
     return bool(own.within(left)[0, -1] > (then.max() if may_choose else then.mean()))
+
+
+def is_likelier(own: Seconds, new: Seconds, left: float, *, may_choose: bool) -> NDArray[np.bool_]:
+    """Return which learners are at least as likely in time as a candidate, shape (learners,).
+
+    Each has the time for one more look and the training on all the data. If one takes longer than
+    believed, so does the other.
+
+    Args:
+        own, new: seconds of learners and of candidates, shape (points, stops).
+        left: seconds left.
+        may_choose: as in `affordable`.
+
+    >>> own, new = (Seconds(np.log([[1.0, 64.0]]), np.full((1, 2), sd)) for sd in (0.5, 2.0))
+    >>> [is_likelier(own, new, left, may_choose=True).item() for left in (20.0, 80.0)]
+    [False, True]
+    """
+    chances = []
+    for each in (own, new):
+        look = np.exp(each.log_mean[:, 0] - each.log_mean[:, -1])  # in full trainings
+        full = Seconds(each.log_mean[:, -1], each.log_sd[:, -1])
+        chances.append(full.within(left / (1.0 + look)))
+    mine, others = chances
+    if not len(others):
+        return np.ones(len(mine), bool)
+    return np.asarray(mine >= (others.max() if may_choose else others.mean()))

@@ -51,6 +51,7 @@ from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.first_model import affordable
+from optuna_daub.core.first_model import is_likelier
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
@@ -351,13 +352,9 @@ def _before_a_model(
     """
     scored, expected, count = pool.once(table_of).is_scored, costs.expected(), len(may_run)
     begun, new = np.flatnonzero(scored[may_run]), expected[count:]
-    may_be_first = affordable(
-        costs.part(begun),
-        costs.part(np.arange(count, len(expected))),
-        spent,
-        left,
-        may_choose=known.may_choose,
-    )
+    others = costs.part(np.arange(count, len(expected)))
+    may_choose = known.may_choose
+    may_be_first = affordable(costs.part(begun), others, spent, left, may_choose=may_choose)
     if pool.runs_left is not None and pool.runs_left < scored.sum():
         may_be_first[:] = True  # otherwise the runs may end before one is affordable
     is_allowed = np.zeros(len(known.learners), bool)
@@ -371,14 +368,16 @@ def _before_a_model(
         if expected[begun, -1].min(initial=math.inf) > left:
             # No training on all the data seems to be in time. Seconds may grow less with the data
             # than believed, and only a larger size shows it.
-            is_look = (expected[:count, :-1] <= left) & scored[may_run, None]
+            own = costs.part(np.arange(count))
+            is_next = scored[may_run] & is_likelier(own, others, left, may_choose=may_choose)
+            is_look = (expected[:count, :-1] <= left) & is_next[:, None]
             learners[may_run, :-1] = np.where(is_look, known.learners[may_run, :-1], -math.inf)
         # Even if nothing promises to be better, a point may start: there is no model yet.
         may_start = (new[:, 0] <= left) & (pool.runs_left != 0)
         candidates[:, 0] = np.where(may_start, np.maximum(known.candidates[:, 0], 0.0), -math.inf)
     # New learners start small, and so do candidates until some learner is affordable.
     learners[~scored, 0] = known.learners[~scored, 0]
-    return Prices(learners, candidates, known.may_choose, False)
+    return Prices(learners, candidates, may_choose, False)
 
 
 def _facts(curve: LearningCurve) -> tuple[float, float, float]:

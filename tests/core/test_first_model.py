@@ -20,6 +20,7 @@ from optuna_daub.core.costs.cost_model import QUARTILE
 from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.first_model import FIRST_MODEL
 from optuna_daub.core.first_model import affordable
+from optuna_daub.core.first_model import is_likelier
 from optuna_daub.core.first_model import is_urgent
 from optuna_daub.core.pool import Proposer
 from optuna_daub.core.proposals import AroundBest
@@ -94,3 +95,22 @@ def test_without_candidates_the_cheapest_that_may_be_in_time_goes_on() -> None:
     for left, expected in ((20.0, [False, True]), (15.0, [False, False])):
         assert affordable(own, NOBODY, 1.0, left, may_choose=True).tolist() == expected
     assert not len(affordable(NOBODY, own, 1.0, 20.0, may_choose=True))
+
+
+def test_a_look_and_the_full_training_both_have_to_be_in_time() -> None:
+    """Their seconds are in proportion: with both of 16 seconds, 32 are needed."""
+    own, new = seconds(16.0, 16.0, 0.0), seconds(0.0001, 31.0, 0.0)
+    for left, expected in ((31.5, False), (32.5, True)):
+        assert is_likelier(own, new, left, may_choose=True).item() == expected
+    assert is_likelier(own, NOBODY, 1.0, may_choose=True).all()
+
+
+def test_a_learner_that_is_too_slow_leaves_the_time_to_new_points() -> None:
+    """A 64th of the data took a quarter of the time."""
+    policy = ValuePerSecond(sizes=geometric_sizes(250, 16_000, 2.0))
+    space = Space((("x", Range(0.0, 1.0)), ("y", Range(0.0, 1.0))))
+    for proposer in (AroundBest(16_000, 0), LikeRecent()):
+        pool = Pool(to_come=None, space=space, proposer=proposer, left=Cost(0, 75.0))
+        pool = pool.with_newcomer(0, {"x": 0.9, "y": 0.9})
+        pool = pool.observed(0, Observation(250, 0.7, seconds=25.0))
+        assert isinstance(policy.decide(pool), Propose)

@@ -12,8 +12,8 @@ pays for what can no longer end in time after it. Four cases need more:
 * Before the first full-data model there is no score to improve on. Learners are compared with the
   median forecast, and candidates with the best one. A training on all the data may cost at most
   twice what was spent so far (more if time is short, see `core.first_model`), and candidates start
-  small. If none seems to be in time, learners may take a larger size, which shows how their
-  seconds grow.
+  small. If none seems to be in time, learners that are as likely as new ones may take a larger
+  size, which shows how their seconds grow.
 * If runs are limited instead of seconds (`n_trials`), steps cost more as fewer runs are left. The
   first full-data model is started by half of them, and the last run is on all the data.
 * A closed pool ends by itself, when no step is worth a small price; its rule is in `closed_pool`.
