@@ -33,6 +33,7 @@ from optuna_daub.core.checks import named
 from optuna_daub.core.checks import number
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
+from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
@@ -129,6 +130,12 @@ class ValuePerSecond(Policy):
             return Extend(learner, stops[stop], ranking.merit(learner), ranking)
         # The next proposal of another sampler may be cheaper than its earlier ones.
         if new >= 0.0 or not known.may_choose:
+            # A learner whose worker died before it had parameters is as good as a new one.
+            is_blank = pool.curves.columns(_is_blank)[:, 0] > 0.0
+            blank = pool.curves.learners[is_blank & table.is_alive & pool.is_free]
+            if len(blank):
+                reason = Reason("it has no parameters yet, and a new learner would be next")
+                return Extend(int(blank[0]), stops[start], reason, ranking)
             return Propose(stops[start], ranking.merit(None), ranking)
         if (table.is_alive & ~pool.is_free).any():
             return Wait(Reason("the learners being trained decide which goes on"))
@@ -229,3 +236,7 @@ class ValuePerSecond(Policy):
         """Return both ends of every learner's interval, shape (learners, 2)."""
         forecast = self.forecasts(pool, self.sizes[-1]).all
         return np.stack([np.atleast_1d(forecast.quantile(p)) for p in (0.05, 0.95)])
+
+
+def _is_blank(curve: LearningCurve) -> tuple[float]:
+    return (float(not curve.parameters and not curve.observations),)

@@ -128,6 +128,22 @@ def full_steps(steps: list[Step]) -> list[int]:
     return [i for i, step in enumerate(steps) if getattr(step.decision, "size", 0) == FULL]
 
 
+def test_a_learner_without_parameters_takes_the_place_of_a_new_one() -> None:
+    """While another worker holds it, a new one is proposed."""
+    found = set()
+    for count in range(3, 13):
+        pool = pool_of(count)
+        decision, blank = POLICY.decide(pool), pool.with_newcomer(count, {})
+        found.add(type(decision))
+        if isinstance(decision, Propose):
+            again = POLICY.decide(blank)
+            assert isinstance(again, Extend)
+            assert again.learner == count
+            busy = POLICY.decide(replace(blank, busy=frozenset({count})))
+            assert isinstance(busy, Propose)
+    assert Propose in found
+
+
 # Decisions are pure.
 
 
