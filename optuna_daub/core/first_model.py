@@ -3,7 +3,7 @@
 The first training on all the data may cost twice what was spent so far. Until then a search looks
 for cheap learners. With a time limit this may take too long. So the cheapest learner goes on at
 once if one more look would make a model in time less likely. If no learner seems to be in time,
-the next step is for the one, known or new, that is most likely to be.
+only those go on that are at least as likely to be as a new one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def affordable(
 
     Args:
         own: costs of learners with a score, shape (learners, stops); the last stop is N.
-        new: costs of candidates, shape (candidates, stops).
+        new: costs of candidates that may start, shape (candidates, stops).
         spent, left: costs spent and left, in the same unit.
         may_choose: True if the best candidate is the next learner; False if a random one is.
 

@@ -352,8 +352,10 @@ def _before_a_model(
     """
     scored, expected, count = pool.once(table_of).is_scored, costs.expected(), len(may_run)
     begun, new = np.flatnonzero(scored[may_run]), expected[count:]
-    others = costs.part(np.arange(count, len(expected)))
+    # Even if nothing promises to be better, a point may start: there is no model yet.
+    may_start = (new[:, 0] <= left) & (pool.runs_left != 0)
     may_choose = known.may_choose
+    others = costs.part(count + np.flatnonzero(may_start | (not may_choose)))
     may_be_first = affordable(costs.part(begun), others, spent, left, may_choose=may_choose)
     if pool.runs_left is not None and pool.runs_left < scored.sum():
         may_be_first[:] = True  # otherwise the runs may end before one is affordable
@@ -372,8 +374,6 @@ def _before_a_model(
             is_next = scored[may_run] & is_likelier(own, others, left, may_choose=may_choose)
             is_look = (expected[:count, :-1] <= left) & is_next[:, None]
             learners[may_run, :-1] = np.where(is_look, known.learners[may_run, :-1], -math.inf)
-        # Even if nothing promises to be better, a point may start: there is no model yet.
-        may_start = (new[:, 0] <= left) & (pool.runs_left != 0)
         candidates[:, 0] = np.where(may_start, np.maximum(known.candidates[:, 0], 0.0), -math.inf)
     # New learners start small, and so do candidates until some learner is affordable.
     learners[~scored, 0] = known.learners[~scored, 0]

@@ -47,7 +47,7 @@ def test_the_chance_after_a_look_is_that_of_simulated_looks(left: float, spread:
     error = QUARTILE * known * rng.standard_t(FREEDOM, len(shown))
     after = (faster + error < math.log(left - 1.0)).mean()
     now = float(own.within(left)[0, -1])
-    # A look that takes longer than one second lowers the chance until both are equal.
+    # A look that takes nearly all the time leaves no chance.
     for look, expected in ((1.0, now > after + 0.01), (0.999 * left, True)):
         if abs(now - after) > 0.01 or look > 1.0:
             new = seconds(look, 20.0, spread)

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
@@ -416,6 +419,23 @@ def test_if_a_look_would_make_the_only_learner_late_it_is_first_unless_others_ar
     assert np.isneginf(found.learners[0, :-1]).all()
     assert np.isfinite(found.learners[0, -1]) == is_first
     assert np.isfinite(found.candidates[:, 0]).all() == (not is_first)
+
+
+@given(st.floats(-3.0, 3.0), st.floats(-3.0, 3.0), st.floats(0.0, 4.0), st.floats(0.1, 1e3))
+@example(1.0, 1.0, 4.0, 100.0)  # candidates are likelier in time, but their looks are not
+@example(0.7, 1.0, 4.0, 100.0)
+def test_while_a_step_may_be_in_time_a_search_without_a_model_goes_on(
+    own: float, others: float, spread: float, left: float
+) -> None:
+    """Candidates that may not start keep no learner from going on."""
+    pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS), left=Cost(0, left))
+    pool = pool.with_newcomer(0, {"rate": 0.9}).observed(0, Observation(250, 0.7, seconds=0.25))
+    factors = {0: 10.0**own} | dict.fromkeys(range(1, 6), 10.0**others)
+    cost = Believed(factors, dict.fromkeys(range(1, 6), spread))
+    expected = cost.seconds(pool, SIZES).expected()
+    found = prices(pool, replace(TERMS, cost=cost))
+    may_go_on = expected[0, 1] <= left or expected[1:, 0].min() <= left
+    assert max(found.learners.max(), found.candidates.max()) > -math.inf or not may_go_on
 
 
 @pytest.mark.parametrize("left", [math.inf, 400.0, 60.0])

@@ -239,4 +239,4 @@ class ValuePerSecond(Policy):
 
 
 def _is_blank(curve: LearningCurve) -> tuple[float]:
-    return (float(not curve.parameters and not curve.observations),)
+    return (float(not (curve.parameters or curve.observations or curve.errors)),)
