@@ -59,11 +59,6 @@ from optuna_daub.core.prices import stops_of
 from optuna_daub.core.prices import table_of
 
 
-NO_HOPE = 1e-200
-"""Share of the largest price below which rounding alone may give 0. Floats end at 1e-308, and
-scores may be as small as 1e-100."""
-
-
 @dataclass(frozen=True)
 class ValuePerSecond(Policy):
     """The default rule: take the step with the largest expected improvement per second.
@@ -145,7 +140,10 @@ class ValuePerSecond(Policy):
         return Finish(self.leader(pool), Reason(text), ranking)
 
     def start(self, pool: Pool, learner: int, size: int) -> Extend | Drop:
-        """Return a new learner's first training, at the size of its largest price.
+        """Return a new learner's first training.
+
+        It starts at the size of its largest price if no other learner has a larger one. Otherwise
+        it starts small: it may be an enqueued one, which was not chosen for its price.
 
         Once there is a full-data model and another learner can be proposed, it is declined if its
         training on all the data may end too late, except the first learner of a new
@@ -157,11 +155,11 @@ class ValuePerSecond(Policy):
         known = self.prices(replace(pool, proposer=NoProposer()))  # no candidates are needed
         own = known.learners[np.searchsorted(pool.curves.learners, learner)]
         if own.max() >= 0.0:
-            # A learner without hope starts small: rounding errors would choose its size.
-            has_hope = own.max() > NO_HOPE * known.value
-            start = stops_of(self.sizes)[int((own if has_hope else own >= 0.0).argmax())]
-            text = f"expected gain {own.max():.2g} per {self._unit(pool)} there"
-            return Extend(learner, start, Reason(text))
+            # If all prices are 0, rounding errors would choose the size.
+            is_best = own.max() == known.learner[0] > 0.0
+            place = int((own if is_best else own >= 0.0).argmax())
+            text = f"expected gain {own[place]:.2g} per {self._unit(pool)} there"
+            return Extend(learner, stops_of(self.sizes)[place], Reason(text))
         if known.has_model and pool.left is not None and pool.runs_left != 0:
             is_late = own.max() == -math.inf
             text = "with all the data it may end too late"

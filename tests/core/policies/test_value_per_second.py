@@ -331,6 +331,19 @@ def test_a_new_learner_starts_where_its_price_is_largest() -> None:
     assert begun.size == stops_of(SIZES)[int(POLICY.prices(pool).learners[12].argmax())]
 
 
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.45, 0.5, 0.6])
+def test_a_new_learner_starts_small_if_another_step_has_a_larger_price(rate: float) -> None:
+    """As an enqueued one: its best step may be a training on all the data, though not a good one."""
+    pool = pool_of().with_newcomer(12, {"kind": "tree", "rate": rate})
+    prices = POLICY.prices(pool).learners
+    begun = POLICY.start(pool, 12, SIZES[0])
+    assert isinstance(begun, Extend)
+    is_best = prices[12].max() > prices[:12].max()
+    assert is_best == (rate >= 0.5)
+    assert begun.size == stops_of(SIZES)[int(prices[12].argmax()) if is_best else 0]
+    assert prices[12].argmax() > 0
+
+
 def test_the_first_learner_of_a_new_algorithm_starts_small_even_again() -> None:
     """A worker that died has left it without a score."""
     pool = replace(pool_of(), space=None, proposer=NoProposer())
