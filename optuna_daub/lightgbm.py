@@ -150,12 +150,17 @@ def tune(
             sampler=pair.sampler(seed, seconds),
             pruner=pair.pruner(search.n_rows, search.smallest),
         )
-        for point in spaces.first_points("lightgbm", search.n_rows, task=search.task):
-            study.enqueue_trial(point)
+        cheap, *later = spaces.first_points("lightgbm", search.n_rows, task=search.task)
+        study.enqueue_trial(cheap)
         fails, is_interrupted = package.basic.LightGBMError, False
         try:
             host.optimize(
-                study, search.objective, timeout=seconds, n_trials=n_trials, catch=(fails,)
+                study,
+                search.objective,
+                timeout=seconds,
+                n_trials=n_trials,
+                catch=(fails,),
+                callbacks=[pair.StartingPoints(later)],
             )
         except KeyboardInterrupt:
             if search.best is None:

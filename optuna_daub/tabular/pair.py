@@ -1,7 +1,13 @@
-"""The default sampler and pruner for searches with a time limit."""
+"""The default sampler and pruner for searches with a time limit, and points to start at."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import optuna
+from optuna.trial import FrozenTrial
+
+from optuna_daub.spaces import Point
 from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import DAUBPruner
 
@@ -41,3 +47,18 @@ def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
         if smallest + 2 > n_rows:
             raise
         return DAUBPruner(sizes=[least, (least + n_rows) // 2, n_rows])
+
+
+class StartingPoints:
+    """A callback of a study that enqueues points, one after every two runs.
+
+    Optuna runs enqueued trials first. If all points were enqueued at once, there might be no model
+    for a long time: good points take long, even on few rows.
+    """
+
+    def __init__(self, points: Iterable[Point]) -> None:
+        self._points = iter(points)
+
+    def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        if trial.number % 2 and (point := next(self._points, None)) is not None:
+            study.enqueue_trial(point)

@@ -128,7 +128,7 @@ class Search:
         cheap = len({point["model"] for point in points})
         for point in points[:cheap]:
             study.enqueue_trial(point)
-        progress = _Progress(self.metric, say, points[cheap:])
+        later, progress = pair.StartingPoints(points[cheap:]), _Progress(self.metric, say)
         errors: list[str] = []
 
         def train(trial: Trial) -> float:
@@ -143,7 +143,11 @@ class Search:
         try:
             if seconds > 0:
                 host.optimize(
-                    study, train, timeout=seconds, catch=(Exception,), callbacks=[kept, progress]
+                    study,
+                    train,
+                    timeout=seconds,
+                    catch=(Exception,),
+                    callbacks=[kept, later, progress],
                 )
             if best_learner(study) is None:  # the time ended before the first training did
                 host.optimize(
@@ -343,19 +347,14 @@ def _warm_up(models: Sequence[str] | None) -> None:
 
 
 class _Progress:
-    """A callback that reports each better score on all the data.
+    """A callback that reports each better score on all the data."""
 
-    It also enqueues the remaining starting points, one after every two runs. Optuna runs enqueued
-    trials first, so enqueueing all at once would leave the rule no choice.
-    """
-
-    def __init__(self, metric: Metric, say: Say, points: Sequence[spaces.Point]) -> None:
-        self._metric, self._say, self._points = metric, say, iter(points)
+    def __init__(self, metric: Metric, say: Say) -> None:
+        self._metric, self._say = metric, say
         self._best, self._began = -math.inf, time.monotonic()
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        if trial.number % 2 and (point := next(self._points, None)) is not None:
-            study.enqueue_trial(point)
+        del study
         if trial.state != optuna.trial.TrialState.COMPLETE or trial.value is None:
             return
         if trial.value > self._best:

@@ -333,7 +333,7 @@ def test_a_new_learner_starts_where_its_price_is_largest() -> None:
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.45, 0.5, 0.6])
 def test_a_new_learner_starts_small_if_another_step_has_a_larger_price(rate: float) -> None:
-    """As an enqueued one: its best step may be a training on all the data, though not a good one."""
+    """It may be an enqueued one. Its own best step is no training on few rows."""
     pool = pool_of().with_newcomer(12, {"kind": "tree", "rate": rate})
     prices = POLICY.prices(pool).learners
     begun = POLICY.start(pool, 12, SIZES[0])
