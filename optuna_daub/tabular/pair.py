@@ -1,4 +1,4 @@
-"""The default sampler and pruner for searches with a time limit, and points to start at."""
+"""Sampler, pruner and starting points of searches with a time limit."""
 
 from __future__ import annotations
 

@@ -155,8 +155,7 @@ class ValuePerSecond(Policy):
         known = self.prices(replace(pool, proposer=NoProposer()))  # no candidates are needed
         own = known.learners[np.searchsorted(pool.curves.learners, learner)]
         if own.max() >= 0.0:
-            # If all prices are 0, rounding errors would choose the size.
-            is_best = own.max() == known.learner[0] > 0.0
+            is_best = own.max() == known.learner[0]
             place = int((own if is_best else own >= 0.0).argmax())
             text = f"expected gain {own[place]:.2g} per {self._unit(pool)} there"
             return Extend(learner, stops_of(self.sizes)[place], Reason(text))

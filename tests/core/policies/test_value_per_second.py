@@ -324,16 +324,11 @@ def test_only_the_first_learner_of_a_new_algorithm_is_never_declined() -> None:
     assert isinstance(second, Drop)
 
 
-def test_a_new_learner_starts_where_its_price_is_largest() -> None:
-    pool = pool_of().with_newcomer(12, {"kind": "tree", "rate": 0.62})
-    begun = POLICY.start(pool, 12, SIZES[0])
-    assert isinstance(begun, Extend)
-    assert begun.size == stops_of(SIZES)[int(POLICY.prices(pool).learners[12].argmax())]
-
-
-@pytest.mark.parametrize("rate", [0.1, 0.3, 0.45, 0.5, 0.6])
-def test_a_new_learner_starts_small_if_another_step_has_a_larger_price(rate: float) -> None:
-    """It may be an enqueued one. Its own best step is no training on few rows."""
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.45, 0.5, 0.6, 0.62])
+def test_a_new_learner_starts_where_its_price_is_largest_or_small_if_another_has_a_larger_one(
+    rate: float,
+) -> None:
+    """It may be an enqueued one. The largest price is that of a step beyond the smallest size."""
     pool = pool_of().with_newcomer(12, {"kind": "tree", "rate": rate})
     prices = POLICY.prices(pool).learners
     begun = POLICY.start(pool, 12, SIZES[0])
