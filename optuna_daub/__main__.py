@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -164,4 +165,6 @@ def _require(holds: bool, otherwise: str) -> None:
 
 
 if __name__ == "__main__":
+    # Batch systems end a job by SIGTERM: keep the best model so far, as after Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     raise SystemExit(main())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import statistics
@@ -581,6 +582,22 @@ def test_a_real_table_ends_in_a_model_better_than_a_guess(
     assert model.found.failures == ()
     rows = json.loads(shared("data/META.json").read_text())[name]["rows"]
     assert len(model.predict(path)) == rows
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that can be caught")
+def test_sigterm_ends_the_search_with_the_best_model(tmp_path: Path) -> None:
+    table().to_csv(tmp_path / "t.csv", index=False)
+    words = ["-m", "optuna_daub", "fit", "t.csv", "--models", "linear", "--minutes", "9"]
+    with subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as job:
+        assert job.stdout is not None
+        next(line for line in job.stdout if " s   accuracy" in line)
+        job.terminate()
+        rest = job.stdout.read()
+    assert job.returncode == 0
+    assert "Interrupted: the best model so far is taken." in rest
+    assert isinstance(joblib.load(tmp_path / "model.joblib"), TabularModel)
 
 
 def test_a_file_is_read_in_the_units_and_labels_of_its_fit(tmp_path: Path) -> None:
