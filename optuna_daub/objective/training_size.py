@@ -353,7 +353,8 @@ class TrainingSizeObjective:
 
         The winner is that of `best_learner`; with another library's pruner or sampler it is
         `study.best_trial`. It is fitted on the `n_train` training rows, the same rows as at
-        `max_resource=n_train`, so its score is `study.best_value`. With `include_validation` it
+        `max_resource=n_train`. If fits repeat exactly, its score is `study.best_value`. With
+        incremental training it starts anew. With `include_validation` it
         is fitted on the validation rows too, and no row is left to score it. With `cv` it is
         always fitted on all rows of `X`.
 

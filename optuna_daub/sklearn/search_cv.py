@@ -164,11 +164,11 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             `mean_fit_time` and so on, at the largest size on which the candidate was trained.
             `n_resources` is that size (0 if no fit succeeded) and `iter` its place among the
             sizes, from 0. `seconds` is the time of all trainings of the candidate. `state` is
-            "best", "complete", "suspended", "dropped" or "running", and `reason` says why.
-            `learner` is its id in the study. `forecast_test_score` is the forecast of the score
-            on all rows, with the 5 % and 95 % quantiles `lower_test_score` and
-            `upper_test_score`; all three are the score itself once it is known. Ranks are by
-            score, with those trained on all rows before all others.
+            "complete", "best" (if the rule ended the search itself), "suspended", "dropped" or
+            "running", and `reason` says why. `learner` is its id in the study.
+            `forecast_test_score` is the forecast of the score on all rows, with the 5 % and 95 %
+            quantiles `lower_test_score` and `upper_test_score`; all three are the score itself
+            once it is known. Ranks are by score, with those trained on all rows before all others.
         best_estimator_, best_params_, best_score_, best_index_: as in scikit-learn.
         scorer_, n_splits_, refit_time_, multimetric_: as in scikit-learn.
         classes_, n_features_in_, feature_names_in_: as in scikit-learn.

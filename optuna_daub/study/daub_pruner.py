@@ -41,7 +41,7 @@ class DAUBPruner(AllocationPruner):
         min_resource: smallest training size, in examples, at least 1. None (the default) is the
             paper's 500, or `max_resource / 8` if that is less, but at least 10 if three sizes
             still fit. The default rule starts at the size nearest to `max_resource / 16` in a
-            closed pool, and to `max_resource / 64` in an open one.
+            closed pool, and to `max_resource / 64` in an open one; it uses no smaller one.
         max_resource: number of examples of the whole training set (N).
         reduction_factor: ratio of consecutive sizes, greater than 1. Default from the paper.
         sizes: an increasing list of at least three training sizes that ends with the whole

@@ -70,7 +70,8 @@ class DataAllocationSampler(BaseSampler):
             (Grid, BruteForce); several workers then need the size of the space.
         seconds: limit of each `study.optimize` call in seconds, above 0; a shorter `timeout`
             counts instead. The default rule then starts no training that would end too late,
-            except the first one on all the data. None (the default): the `timeout`, if any.
+            except the first one on all the data, and a first small one of a new algorithm. None
+            (the default): the `timeout`, if any.
         stale_after: seconds without a report after which a run counts as dead, more than the
             longest training takes. None (the default): 3,600 behind a gRPC proxy. Elsewhere
             only a storage with heartbeat then declares workers of other machines dead.

@@ -98,8 +98,8 @@ def fit(
             "log_loss". None: accuracy for classification, r2 for regression.
         ignore: names of columns to leave out.
         models: kinds of models, names of `optuna_daub.spaces`; None for all.
-        jobs: threads of each training and of the preparation, at least 1, at most one per core;
-            None for one per core.
+        jobs: threads of the preparation and of trainings on 10,000 rows or more, at least 1, at
+            most one per core; None for one per core. Other trainings have one thread.
         seed: seed of held-out rows, candidates and models, from 0 to 2**32 - 1. Decisions depend
             on measured seconds too, so two runs may find different models.
         header: whether the first line of a CSV file holds names: "auto", "yes" or "no".

@@ -171,7 +171,9 @@ def _read(
         few = 0 if given else FEW_VALUES
         kind, known, words = times_among(known, name, few)
     if may_be_more and kind == "text":
-        may_be_amounts = given is not None or as_written is not None
+        # Digits alone in a frame's text may be codes, but € 5 and 5 kg are amounts.
+        has_digits_alone = bool(pandas.to_numeric(known, errors="coerce").notna().any())
+        may_be_amounts = given is not None or as_written is not None or not has_digits_alone
         kind, known, words = _numbers_or_words(known, name, given, may_be_amounts=may_be_amounts)
     if given == "classification" or (kind in ("text", "yes or no") and not given):
         kind, known = _as_written(kind, known, as_written)
@@ -209,17 +211,20 @@ def _numbers_or_words(
     """Return the kind of text, its values, and notes on them.
 
     Text is amounts if nearly all of it is numbers, and these are amounts or were asked for. Other
-    words count as missing then. If all of it is numbers, `may_be_amounts` decides.
+    words count as missing then. If all of it is numbers, `may_be_amounts` decides. Without it they
+    are classes, with a note.
 
     Raises:
         TableError: if amounts were asked for and too many words are no numbers.
     """
     found = numbers_among(known) if given != "classification" else None
-    if found and (may_be_amounts or len(found[1])):
+    said: list[str] = []
+    if found and (given or _guess(found[0].dropna(), name, "numbers")[0] == "regression"):
         numbers, others = found
-        if given or _guess(numbers.dropna(), name, "numbers")[0] == "regression":
-            said = [f"`{name}` {said_lost(others, len(known))}."] if len(others) else []
+        if may_be_amounts or len(others):
+            said += [f"`{name}` {said_lost(others, len(known))}."] if len(others) else []
             return "numbers", numbers, said
+        said = [f'`{name}` has text that holds numbers only: task="regression" for amounts.']
     if given == "regression":
         numbers = as_numbers(known)
         others = known[numbers.isna()]
@@ -232,9 +237,8 @@ def _numbers_or_words(
         )
     if set(known) & MISSING_WORDS:
         called = listed_words(word for word in known if word in MISSING_WORDS)
-        said = [f"`{name}` has classes called {called}: empty these cells if they are missing."]
-        return "text", known, said
-    return "text", known, []
+        said += [f"`{name}` has classes called {called}: empty these cells if they are missing."]
+    return "text", known, said
 
 
 def _amounts(known: Any, kind: str) -> tuple[NDArray[np.float64], Times | None]:

@@ -342,6 +342,9 @@ SAME: dict[str, Any] = {
     "TRUE or FALSE": ["TRUE", "FALSE"] * HALF,
     "true or false": ["true", "false"] * HALF,
     "truth in several ways": ["true", "False ", "TRUE", "false"] * (N // 4),
+    "currency": [f"€ {i}" for i in range(N)],
+    "units": [f"{i} kg" for i in range(N)],
+    "thousands": [f"{1 + i % 30},{100 + i}" for i in range(N)],
     "codes": [f"{i % 5:03}" for i in range(N)],
     "blank cells": ["a", "b", "", " "] * (N // 4),
     "durations": pandas.to_timedelta(range(-9, N - 9), unit="h"),
@@ -361,6 +364,14 @@ def test_true_and_false_are_the_same_in_any_spelling(task: Any) -> None:
         assert target.values.tolist() == [1, 0] * HALF
         is_merged = any("several spellings: taken for the same" in note for note in target.notes)
         assert is_merged == ([*target.classes] == [False, True])
+
+
+def test_digits_in_the_text_of_a_frame_are_classes_with_a_note() -> None:
+    column = [*map(str, range(N // 2))] * 2
+    target = target_of(column)
+    assert target.task == "classification"
+    assert '`y` has text that holds numbers only: task="regression" for amounts.' in target.notes
+    assert target_of(column, "regression").task == "regression"
 
 
 @pytest.mark.parametrize("kind", SAME)
