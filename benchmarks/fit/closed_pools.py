@@ -33,7 +33,7 @@ from benchmarks.rows import table
 from optuna_daub import core
 from optuna_daub.core.forecasts.joint import Prior
 from optuna_daub.core.forecasts.joint import fitted
-from optuna_daub.core.policies.closed_pool import Terms
+from optuna_daub.core.policies.closed_pool import ClosedTerms
 from optuna_daub.core.policies.closed_pool import decide
 
 
@@ -119,7 +119,7 @@ def squared(problem: Problem) -> Problem:
 def run(problem: Problem, price: float, prior: Prior) -> Outcome:
     """Run the rule on one problem."""
     forecaster = core.Joint(prior)
-    terms = Terms(problem.sizes, forecaster, problem.unit, price)
+    terms = ClosedTerms(problem.sizes, forecaster, problem.unit, price)
     known = {curve.learner: curve for curve in problem.curves}
     finals = np.array([c.score if c.size == problem.full_size else np.nan for c in known.values()])
     pool = core.Pool(core.Curves([core.LearningCurve(i) for i in known]), to_come=0)

@@ -48,7 +48,7 @@ def is_finite(score: float) -> bool:
     >>> is_finite(0.9), is_finite(math.nan), is_finite(1e200)
     (True, False, False)
     """
-    return abs(score) <= LARGEST_SCORE
+    return abs(float(score)) <= LARGEST_SCORE  # numpy's short floats would overflow
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,8 @@ class Observation:
 class LearningCurve(Remembers):
     """The observations of one learner, sizes strictly increasing.
 
+    A validation or training score that is not finite, or beyond 1e100, drops the learner.
+
     >>> curve = LearningCurve(learner=7).extended(Observation(500, 0.81))
     >>> curve.size, curve.extended(Observation(750, 0.84)).score
     (500, 0.84)
@@ -146,6 +148,9 @@ class LearningCurve(Remembers):
             raise ValueError(f"`errors` must be at least 0, but got {self.errors}.")
         sizes = _checked_sizes(self.learner, self.observations)
         last = self.observations[-1] if sizes else None
+        if not self.dropped and (collapse := _collapse(self.observations)):
+            object.__setattr__(self, "dropped", collapse)
+            object.__setattr__(self, "cause", "collapsed")
         object.__setattr__(self, "cause", (self.cause or "failed") if self.dropped else "")
         object.__setattr__(self, "sizes", sizes)
         object.__setattr__(self, "size", last.size if last else 0)
@@ -157,18 +162,8 @@ class LearningCurve(Remembers):
         return self.cause in ("failed", "collapsed")
 
     def extended(self, *observations: Observation) -> LearningCurve:
-        """Return the curve with more observations, at larger sizes than all before.
-
-        A validation or training score that is not finite, or beyond 1e100, drops the learner.
-        """
-        curve = replace(self, observations=(*self.observations, *observations))
-        for seen in observations:
-            if not seen.is_finite:
-                score = f"score {seen.score}"
-                if is_finite(seen.score):
-                    score = f"training score {seen.training_score}"
-                return curve.drop(f"{score} at {seen.size:,} examples", self.cause or "collapsed")
-        return curve
+        """Return the curve with more observations, at larger sizes than all before."""
+        return replace(self, observations=(*self.observations, *observations))
 
     def finite(self) -> tuple[Observation, ...]:
         """Return the observations whose scores are finite."""
@@ -212,6 +207,15 @@ class LearningCurve(Remembers):
     def at(self, size: int) -> Observation | None:
         """Return the observation at `size`, or None if there is none."""
         return next((seen for seen in self.observations if seen.size == size), None)
+
+
+def _collapse(observations: tuple[Observation, ...]) -> str:
+    """Return the first score that is not finite and its size, in words; empty if all are."""
+    for seen in observations:
+        for what, score in (("score", seen.score), ("training score", seen.training_score)):
+            if score is not None and not is_finite(score):
+                return f"{what} {score} at {seen.size:,} examples"
+    return ""
 
 
 def _checked_sizes(learner: int, observations: tuple[Observation, ...]) -> tuple[int, ...]:

@@ -19,7 +19,8 @@ from optuna_daub.core.costs.cost_model import Seconds
 
 
 FIRST_MODEL = 2.0
-"""Largest cost of the first training on all the data, in costs spent so far."""
+"""Largest cost of the first training on all the data, in costs spent so far. Not tuned: a promise
+(`docs/promises.md`)."""
 
 
 def affordable(

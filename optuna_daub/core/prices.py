@@ -49,6 +49,8 @@ from optuna_daub.core.boxes import improvement
 from optuna_daub.core.boxes import price
 from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import Seconds
+from optuna_daub.core.costs.cost_model import go_on
+from optuna_daub.core.costs.cost_model import of_new_examples
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.first_model import affordable
 from optuna_daub.core.first_model import is_likelier
@@ -64,13 +66,16 @@ HASTE = 0.03
 """Overhead of every step, as a share of the seconds spent so far or left. It was chosen by what
 searches on surrogates lose with 0.01, 0.03 and 0.1 (`benchmarks/search.py --problems ranger`)."""
 LEAST_SHARE = 1 / 64
-"""Smallest share of all the data that learners start on."""
+"""Smallest share of all the data that learners start on. Not tuned."""
 STOP_RATIO = 2.0
-"""Smallest ratio of consecutive sizes to stop at: a shorter step shows little."""
+"""Smallest ratio of consecutive sizes to stop at: a shorter step shows little. Not tuned."""
+LIKELY = 0.5
+"""Probability of being in time that is enough for a training after a look, since the look will say
+more, and for the first look at a new algorithm. Not tuned; all else needs `IN_TIME`."""
 N_LOOKED_AT = 6
-"""Number of candidates with the largest prices whose looks are computed; others may lack them."""
-MOST_LEARNERS = 160
-"""Largest number of learners whose looks are computed: those of largest expected improvement."""
+"""Number of candidates with the largest prices whose looks are computed. Not tuned."""
+MOST_LOOKED_AT = 160
+"""Largest number of learners whose looks are computed (`benchmarks/decision_cost.py` says why)."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +168,7 @@ def stops_of(sizes: tuple[int, ...]) -> tuple[int, ...]:
         if least <= size and size * STOP_RATIO <= stops[-1]:
             stops.append(size)
     if len(stops) > 1:
-        stops[-1] = least  # so learners start where the user says
+        stops[-1] = least
     return tuple(reversed(stops))
 
 
@@ -232,7 +237,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
             # What has lasted t goes on for c more with probability t / (t + c) [4].
             return 1.0 / (1.0 + (way + expected[:, -1]) / lasted)
         chance = to_full.within(left - way)
-        return np.where((chance > 0.5) | (not has_model), chance, 0.0)
+        return np.where((chance > LIKELY) | (not has_model), chance, 0.0)
 
     # Before the first full-data model, a training may be late: there is nothing to lose.
     chance, may_start = in_time(0.0), (costs.latest <= left) | (not has_model)
@@ -241,6 +246,9 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         # A run is worth more as fewer are left, in seconds of the earlier runs.
         overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
     later = expected[:, -1] / np.maximum(chance, 1e-9) + effort
+    rest_of = np.ones((len(rows), len(stops)))
+    if go_on(pool.curves):  # then a look has paid for its examples
+        rest_of = (full - np.array(stops)) / (full - at)[:, None]
     # Steps straight to N have no look, so one outcome stands for all.
     ahead = improvement(mean, sd, over)
     promised = improvement(mean, sd, best_known)
@@ -251,7 +259,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     # Looks are for the most promising learners, and for candidates that could win: a look's price
     # is at most what it would be if going on to N were free.
     has_hope = np.ones(len(rows), bool)
-    has_hope[np.argsort(-ahead[: len(may_run)], kind="stable")[MOST_LEARNERS:]] = False
+    has_hope[np.argsort(-ahead[: len(may_run)], kind="stable")[MOST_LOOKED_AT:]] = False
     floor = np.sort(straight[len(may_run) :])[-N_LOOKED_AT:].min(initial=math.inf)
     for place, size in enumerate(stops[:-1]):
         if pool.runs_left == 0:
@@ -262,7 +270,8 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         looks = has_hope & (at < size) & (chance > 0.0) & may_start[:, place]
         looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
         some = np.flatnonzero(looks)
-        rest = expected[some, -1] / np.maximum(chance[some], 1e-9) + effort[some] + overhead
+        rest = expected[some, -1] * rest_of[some, place] / np.maximum(chance[some], 1e-9)
+        rest += effort[some] + overhead
         shown = content.once(_look, terms.forecaster, size, full)[rows[some]]
         shown = np.minimum(shown, sd[some])
         kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
@@ -271,7 +280,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     if has_model and pool.runs_left != 0:
         # Only a training shows the seconds of a new algorithm. So its first learner starts small,
         # and is not declined for the seconds with all the data.
-        first, is_short = rows[untried], costs.within(left)[untried, 0] > 0.5
+        first, is_short = rows[untried], costs.within(left)[untried, 0] > LIKELY
         value = found[first].max(axis=1)
         found[first, 1:] = -math.inf
         found[first, 0] = np.where(is_short, np.maximum(value, 0.0), value)
@@ -330,7 +339,7 @@ def _is_untried(pool: Pool) -> NDArray[np.bool_]:
 
 
 def _costs(pool: Pool, cost: CostModel, stops: tuple[int, ...]) -> Seconds:
-    return cost.seconds(pool, stops)
+    return of_new_examples(cost.seconds(pool, stops), pool, stops)
 
 
 def _before_a_model(
@@ -364,7 +373,7 @@ def _before_a_model(
     learners = np.full_like(known.learners, -math.inf)
     candidates = np.full_like(known.candidates, -math.inf)
     learners[is_allowed, -1] = known.learners[is_allowed, -1]
-    if not is_allowed.any() and scored.any() and not len(candidates):
+    if not is_allowed.any() and not len(candidates):
         return known  # the space has no further point
     if not is_allowed.any():
         if expected[begun, -1].min(initial=math.inf) > left:

@@ -27,7 +27,7 @@ Rows: TypeAlias = NDArray[np.float64]
 
 WIDE_RATIO = 30.0
 """Smallest ratio of two values at which a parameter counts as logarithmic. It holds for parameters
-of unknown range, if all values are above 0."""
+of unknown range, if all values are above 0. Not tuned."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Range:
     step: float | None = None
     """Distance of neighbouring values; None if any value in the range is possible."""
     is_whole: bool = False
-    """True if values are whole numbers without a step."""
+    """True if values are whole numbers."""
 
     def place(self, value: float) -> float:
         """Return the place of a value: 0 at or below `low`, 1 at or above `high`."""
@@ -64,8 +64,7 @@ class Range:
         if self.step is not None:
             found = self.low + round((found - self.low) / self.step) * self.step
         found = min(max(found, self.low), self.high)
-        is_whole = self.is_whole or (isinstance(self.low, int) and isinstance(self.step, int))
-        return round(found) if is_whole else found
+        return round(found) if self.is_whole else found
 
     def _scaled(self, value: float) -> float:
         return math.log(max(value, 1e-300)) if self.is_log else float(value)
@@ -142,7 +141,7 @@ class Space:
 
     @cached_property
     def is_whole(self) -> NDArray[np.bool_]:
-        """True for whole numbers without a step, shape (parameters,); not to be written to."""
+        """True for whole numbers, shape (parameters,); not to be written to."""
         wholes = (isinstance(one, Range) and one.is_whole for _, one in self.dimensions)
         return np.array([*wholes], bool)
 
@@ -296,3 +295,9 @@ def distances(
 
 def _filled(rows: Rows, is_word: NDArray[np.bool_]) -> Rows:
     return np.where(np.isnan(rows), np.where(is_word, -1.0, 0.5), rows)
+
+
+def keys_of(rows: Rows) -> list[bytes]:
+    """Return the bytes of each row, as keys: with 20,000 rows much faster than row by row."""
+    data, width = rows.tobytes(), rows[:1].nbytes
+    return [data[i * width : (i + 1) * width] for i in range(len(rows))]

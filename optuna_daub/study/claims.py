@@ -34,7 +34,7 @@ from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Worker
 
 
-SHORTEST_WAIT = 0.01
+RIVAL_PAUSE = 0.01
 """Seconds between two looks at a rival that is to step back."""
 
 
@@ -122,7 +122,7 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
                 if started != run:
                     log.write_run(study, trial, started)
                 return started
-        time.sleep(SHORTEST_WAIT)
+        time.sleep(RIVAL_PAUSE)
 
 
 def settle_at_end(
@@ -306,5 +306,5 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
         is_last = excess is None or min(rivals, default=number) < number
         if is_last or time.monotonic() > patience:
             return False
-        time.sleep(SHORTEST_WAIT)
+        time.sleep(RIVAL_PAUSE)
         known = worker.look()

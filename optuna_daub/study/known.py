@@ -34,7 +34,7 @@ from optuna_daub.study.spaces import widened
 
 MOST_REPEATS = 10
 """Number of repeated proposals in a row that exhaust the base sampler. On a space of a few points
-it would repeat known learners for ever."""
+it would repeat known learners for ever. Not tuned."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ class Known:
     space: Space = Space()  # noqa: RUF009 - a frozen value
     """Parameters of all learners, each with the widest range that any learner had."""
     drawn: Mapping[str, Any] = field(default_factory=dict)
-    """Latest distribution of each parameter by name, as Optuna has it."""
+    """Distribution of each parameter by name, as Optuna has it; that of the latest learner."""
+    drawn_by: int = -1
+    """Largest id of a learner."""
     spent: Cost = Cost()  # noqa: RUF009 - a frozen value
     """Examples and seconds of all trainings."""
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
@@ -158,10 +160,15 @@ class Known:
         if not made:
             return self
         before, now = [self.learners[i] for i in made if i in self.learners], [*made.values()]
-        drawn = {**self.drawn}
-        unseen = [x.distributions for x in now if not x.distributions.items() <= drawn.items()]
-        for distributions in unseen:
-            drawn |= distributions
+        unseen = {
+            i: one.distributions
+            for i, one in made.items()
+            if not one.distributions.items() <= self.drawn.items()
+        }
+        drawn, drawn_by = {**self.drawn}, self.drawn_by
+        for i in sorted(unseen):  # an earlier learner may be read later, or be resumed
+            drawn = {**drawn, **unseen[i]} if i > drawn_by else {**unseen[i], **drawn}
+        drawn_by = max(drawn_by, *made)
         examples = sum([x.examples for x in now]) - sum([x.examples for x in before])
         seconds = [*[x.seconds for x in now], *[-x.seconds for x in before]]
         spent = Cost(self.spent.examples + examples, math.fsum([self.spent.seconds, *seconds]))
@@ -169,8 +176,9 @@ class Known:
             self,
             learners={**self.learners, **made},
             curves=_put(self.curves, [one.curve for one in now]),
-            space=widened(self.space, unseen) if unseen else self.space,
+            space=widened(self.space, unseen.values()) if unseen else self.space,
             drawn=drawn,
+            drawn_by=drawn_by,
             spent=spent,
         )
 

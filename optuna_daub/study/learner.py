@@ -80,9 +80,8 @@ def merged(
     enqueued = own[0].enqueued or {}
 
     violated, failed = violation(constraints), reason_to_drop(failures, well)
-    observations = [seen[size] for size in sorted(seen)]
-    curve = LearningCurve(learner, (), ruled_out, params, "ruled out", len(failures))
-    curve = curve.extended(*observations)
+    observations = tuple([seen[size] for size in sorted(seen)])
+    curve = LearningCurve(learner, observations, ruled_out, params, "ruled out", len(failures))
     curve = curve.drop(violated, "infeasible") if violated else curve
     curve = curve.drop(failed, curve.cause or "failed") if failed else curve
     return Learner(

@@ -79,7 +79,8 @@ def limits_seen(study: optuna.Study, worker: Worker) -> Limits:
     else:
         is_share = worker.sign > 0 and worst >= 0.0 and best <= 1.0
         lowest = 0.0 if is_share else -math.inf
-        highest = 1.0 if is_share else 0.0 if best <= 0.0 else math.inf
+        is_loss = worker.sign < 0 and best <= 0.0
+        highest = 1.0 if is_share else 0.0 if is_loss else math.inf
     return Limits(lowest, highest)
 
 

@@ -279,8 +279,8 @@ def _tried(policy: Policy, n_learners: int, of_size: Mapping[int, Cost], spread:
     needs = policy.needs
     curves = []
     for learner in range(made):
-        # Gains have the standard deviation of their mean, GAIN.
-        level, gain = rng.uniform(0.9 - spread, 0.9), GAIN * rng.lognormal(-0.32, 0.8)
+        # Gains have mean GAIN, and a standard deviation of 0.95 GAIN.
+        level, gain = rng.uniform(0.9 - spread, 0.9), GAIN * rng.lognormal(-(0.8**2) / 2, 0.8)
         seen = []
         for size in policy.sizes:
             rest = gain * ((size / full) ** -DECAY - 1.0)

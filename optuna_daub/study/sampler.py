@@ -25,6 +25,7 @@ from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.pool import Proposer
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import LikeRecent
 from optuna_daub.study import ending
@@ -62,16 +63,18 @@ class DataAllocationSampler(BaseSampler):
 
     Args:
         base_sampler: any Optuna sampler. It sees one trial per learner, whose value is the score
-            on all the data or the forecast of it; in an open pool the default rule subtracts the
-            cost of a training on all the data. Default: the model that also allocates the data
-            proposes the point whose training promises most per second.
+            on all the data or the forecast of it (with the rules of the papers the last score); in
+            an open pool the default rule subtracts the cost of a training on all the data.
+            Default: the model that also allocates the data proposes the point whose training
+            promises most per second.
         n_learners: number of learners to choose among, at least 1; enqueued trials count. None
             (the default): no limit. There are fewer if the base sampler runs out of proposals
             (Grid, BruteForce); several workers then need the size of the space.
         seconds: limit of each `study.optimize` call in seconds, above 0; a shorter `timeout`
             counts instead. The default rule then starts no training that would end too late,
-            except the first one on all the data, and a first small one of a new algorithm. None
-            (the default): the `timeout`, if any.
+            except the first one on all the data, and a first small one of a new algorithm; with
+            `cost="examples"` it starts no new run once they are over. None (the default): the
+            `timeout`, if any.
         stale_after: seconds without a report after which a run counts as dead, more than the
             longest training takes. None (the default): 3,600 behind a gRPC proxy. Elsewhere
             only a storage with heartbeat then declares workers of other machines dead.
@@ -166,10 +169,10 @@ class DataAllocationSampler(BaseSampler):
             worker.horizon = starting.horizon(study, worker, self._seconds)
             if worker.limits == UNLIMITED:
                 worker.limits = limits_seen(study, worker)
-            worker.proposer = LikeRecent()
+            proposer: Proposer = LikeRecent()
             if self._proposes:
-                forecaster = policy.terms.forecaster
-                worker.proposer = AroundBest(policy.sizes[-1], self._seed, forecaster)
+                proposer = AroundBest(policy.sizes[-1], self._seed, policy.terms.forecaster)
+            worker.proposer = proposer  # in one step, since other threads read it
             asked = host.trial_of_caller()
             try:
                 # This may wait as long as a training of others. Without heartbeats meanwhile the

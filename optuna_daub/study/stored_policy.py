@@ -135,7 +135,7 @@ def _described(value: Any) -> Any:
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, tuple):
+    if type(value) is tuple:  # a NamedTuple would come back without its names
         return [_described(part) for part in value]
     is_value = is_dataclass(value)
     which = type(value) if is_value else value

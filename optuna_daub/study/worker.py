@@ -163,16 +163,15 @@ class Worker:
 
         If the trial `proposes`, its own learner has no parameters yet and is left out. So this is
         the pool on which the trial was decided, and results computed for that stay valid. If
-        `is_at_work` is False, as for results and pictures, the time left is unknown: it belongs to
-        one process, and all processes should show the same.
+        `is_at_work` is False, as for results and pictures, the time and the runs left are unknown:
+        they belong to one process.
         """
         with self.lock:
             if policy is not self._policy:  # another policy's drops no longer count
                 self._policy = policy
                 self._rule_out({})
             known, last = self.known, self._shown
-            left = self._left() if is_at_work else None
-            runs_left = self._trials_left() if known.newest[1] is None else None
+            left, runs_left = (self._left(), self._runs_left()) if is_at_work else (None, None)
             curves, busy, to_come = known.curves, known.busy(but_for=number), known.to_come(number)
             own = known.trained_by(number) if runs_left == 0 else None
             if own is not None:  # if it ended now, no run would be left to resume another
@@ -272,6 +271,10 @@ class Worker:
         if last is not None and 0.0 <= last.seconds - seconds <= STALE_SHARE * seconds:
             return last
         return Cost(0, seconds)
+
+    def _runs_left(self) -> int | None:
+        """Return the number of trials left in an open pool; None in a closed one."""
+        return self._trials_left() if self.known.newest[1] is None else None
 
     def _trials_left(self) -> int | None:
         """Return the number of trials that this thread may start after this one.

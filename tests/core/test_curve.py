@@ -77,6 +77,7 @@ def test_a_score_that_is_no_finite_number_drops_the_learner(score: float) -> Non
 
 def test_a_training_score_that_is_nan_drops_the_learner() -> None:
     assert LearningCurve(7).extended(Observation(1500, 0.5, math.nan)).cause == "collapsed"
+    assert LearningCurve(7, (Observation(1500, 0.5, math.nan),)).cause == "collapsed"
 
 
 @given(seen=learning_curves(7))

@@ -31,6 +31,7 @@ from optuna_daub.core.costs.cost_model import IN_TIME
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
+from optuna_daub.core.costs.cost_model import of_new_examples
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.prices import HASTE
@@ -53,7 +54,14 @@ ROWS = np.linspace(0.05, 0.95, 5)[:, None]  # fewer than those that are looked a
 TERMS = Terms(SIZES, Process(FULL), InExamples())
 
 
-def pool_of(count: int = 12, full: int = 2, seed: int = 0, *, timed: bool = False) -> Pool:
+def pool_of(
+    count: int = 12,
+    full: int = 2,
+    seed: int = 0,
+    *,
+    timed: bool = False,
+    goes_on: bool = False,
+) -> Pool:
     """Learners of which the first few were trained on all the data."""
     rng = np.random.default_rng(seed)
     pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS))
@@ -63,7 +71,8 @@ def pool_of(count: int = 12, full: int = 2, seed: int = 0, *, timed: bool = Fals
         for size in SIZES if learner < full else SIZES[: rng.choice([1, 2])]:
             score = 0.9 - (rate - 0.6) ** 2 / 4.0 - 2.0 / size**0.5 + rng.normal(0.0, 0.005)
             seconds = (1.0 + rate) * size / 1000 if timed else None
-            pool = pool.observed(learner, Observation(size, score, seconds=seconds))
+            seen = Observation(size, score, seconds=seconds)
+            pool = pool.observed(learner, seen.going_on_from(pool.curves[learner].size * goes_on))
     return pool
 
 
@@ -101,7 +110,8 @@ def slowly(
     means, sds = (part.tolist() for part in terms.forecaster.beliefs(pool, FULL))
     means = [typical if i in new else mean for i, mean in enumerate(means)]
     mean, sd = means[row], sds[row] if gap is None else gap
-    cost = terms.cost.seconds(pool, SIZES)
+    goes_on = any(o.examples for c in known for o in c.observations)
+    cost = of_new_examples(terms.cost.seconds(pool, SIZES), pool, SIZES)
     is_look = stop < len(SIZES) - 1
     expected = cost.expected(left)
     spent = float(expected[row, stop]) if is_look else 0.0
@@ -113,7 +123,10 @@ def slowly(
     elif chance <= 0.5 or cost.within(left)[row, stop] < IN_TIME:
         return -math.inf  # it would end too late
     now = float(expected[row, stop]) + overhead
-    later = float(expected[row, -1]) / chance + effort + overhead
+    rest = float(expected[row, -1])
+    if is_look and goes_on:  # from the look on, only its later examples are to be trained on
+        rest *= (FULL - SIZES[stop]) / (FULL - (known[row].size if row < len(known) else 0))
+    later = rest / chance + effort + overhead
 
     def promised(seconds: float) -> float:
         """The best of all other trainings on all the data that end in time, over this one."""
@@ -144,11 +157,13 @@ def slowly(
     return float(brentq(balance, *ends, xtol=1e-18, rtol=1e-12))
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
 @pytest.mark.parametrize("unit", ["examples", "seconds"])
 @pytest.mark.parametrize("left", [math.inf, 60.0, 5.0])
-def test_prices_agree_with_the_slow_transcription(unit: str, left: float) -> None:
+def test_prices_agree_with_the_slow_transcription(unit: str, left: float, goes_on: bool) -> None:
     """Nothing is in time in 5 seconds: all the data take 16 to 32."""
-    pool = replace(pool_of(timed=unit == "seconds").dropped(5, "failed"), busy=frozenset({7}))
+    pool = pool_of(timed=unit == "seconds", goes_on=goes_on)
+    pool = replace(pool.dropped(5, "failed"), busy=frozenset({7}))
     terms = TERMS if unit == "examples" else replace(TERMS, cost=InSeconds(FULL))
     spent = pool.spent.seconds if unit == "seconds" else float(pool.spent.examples)
     left = left if unit == "seconds" else math.inf

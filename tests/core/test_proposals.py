@@ -115,6 +115,19 @@ def test_all_the_points_known_leave_none() -> None:
     assert known.candidate[0] == -np.inf
 
 
+def test_a_point_with_gaps_is_one_candidate() -> None:
+    space = Space(
+        (
+            ("depth", Range(1, 3, is_whole=True)),
+            ("kind", Words(("line", "tree"))),
+            ("width", Range(1, 3, is_whole=True)),
+        )
+    )
+    points: list[dict[str, Any]] = [{"kind": "tree", "depth": 1}, {"kind": "line", "width": 3}]
+    rows = pool_of(points, space, AroundBest(FULL, 0)).once(candidates_of)
+    assert len(rows) == len({row.tobytes() for row in rows}) == 4
+
+
 def test_the_same_seed_and_pool_give_the_same_candidates() -> None:
     first, again, other = (
         pool_of(tried(), TREES, AroundBest(FULL, seed)).once(candidates_of) for seed in (0, 0, 1)
@@ -126,7 +139,7 @@ def test_the_same_seed_and_pool_give_the_same_candidates() -> None:
 def test_words_that_no_learner_had_get_candidates() -> None:
     rows = pool_of(tried(), TREES, AroundBest(FULL, 0)).once(candidates_of)
     points = [TREES.point(row) for row in rows]
-    assert sum(point["kind"] == "net" for point in points) > 5
+    assert any(point["kind"] == "net" for point in points)
     assert sum(point.get("loss") == "hinge" for point in points) > 5
     # What else a net has is not known, except for what all have.
     assert {frozenset(p) for p in points if p["kind"] == "net"} <= {

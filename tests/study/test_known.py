@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
+from optuna.distributions import IntDistribution
 
 from optuna_daub.core import Cost
 from optuna_daub.study.known import MOST_REPEATS
@@ -38,6 +40,7 @@ def shown(of: Known) -> tuple[object, ...]:
         of.well,
         {i: of.twin(i) for i in of.learners},
         {*of.unfinished},
+        dict(of.drawn),
     )
 
 
@@ -206,3 +209,14 @@ def test_who_is_ruled_out_by_one_policy_is_not_by_another() -> None:
     assert shown(after.ruling_out({})) == shown(before)
     later = after.with_trials(told("0: .5 | 1: .6 | 2>0: .7")[2:])
     assert later.curves[0].dropped == "too bad"
+
+
+def test_a_parameter_has_the_range_of_the_latest_learner_in_any_order() -> None:
+    narrow, wide, again = told("0: .7 x=1 | 1: .6 x=2 | 2>0: .72 x=1")
+    wide = replace(wide, distributions={"x": IntDistribution(0, 500)})
+    for order in itertools.permutations((narrow, wide, again)):
+        one_by_one = Known()
+        for trial in order:
+            one_by_one = one_by_one.with_trial(trial)
+        assert one_by_one.drawn == {"x": IntDistribution(0, 500)}
+        assert Known().with_trials(order).drawn == one_by_one.drawn

@@ -398,7 +398,8 @@ def test_a_dead_claim_is_taken_over_only_while_there_is_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One worker decides; another claims the last place and dies; a third one takes that over."""
-    study = table_study(1)
+    # A name of its own: trials of other tests' studies "table" may be held by this thread.
+    study = table_study(1, name="room")
     slow, dead = (study._storage.create_new_trial(study._study_id) for _ in range(2))
     claim = Run(1, 6, n_learners=1, full_size=SIZES[-1], trial=1)
     log.write_run(study, study._storage.get_trial(dead), claim)
@@ -418,7 +419,7 @@ def test_a_dead_claim_is_taken_over_only_while_there_is_room(
     study.optimize(TableObjective(), n_trials=1, timeout=0.5)
     assert asked[0] == 1
     assert [curve.learner for curve in learning_curves(study)] == [0]
-    assert len(learning_curves(table_study(1, storage=study._storage))) == 1
+    assert len(learning_curves(table_study(1, storage=study._storage, name="room"))) == 1
 
 
 # Odd values

@@ -32,6 +32,8 @@ from optuna_daub.core import Propose
 from optuna_daub.core import Reason
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import ValuePerSecond
+from optuna_daub.core.forecasts.by_process import Process
+from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.dashboard import update_dashboard
 from optuna_daub.study.abc_pruner import HALF_WIDTHS
 from optuna_daub.study.abc_pruner import SCHEDULERS
@@ -113,6 +115,12 @@ def test_every_word_of_abc_is_stored(interval: Any, scheduler: Any) -> None:
 def test_every_forecaster_is_stored(forecaster: Forecaster) -> None:
     policy = DAUB(SIZES, forecaster)
     assert _rebuilt(_described(policy)) == policy
+
+
+def test_a_forecaster_with_a_prior_of_the_user_is_not_stored() -> None:
+    policy = DAUB(SIZES, Process(SIZES[-1], PRIOR._replace(bend=0.5)))
+    with pytest.raises(ValueError, match="stored name"):
+        _described(policy)
 
 
 RESULTS: dict[str, Callable[[optuna.Study], Any]] = {

@@ -31,9 +31,10 @@ from optuna_daub.core.pool import rows_of
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import deciding
+from optuna_daub.core.space import keys_of
 
 
-LATEST, SLOWEST = 120, 40
+NEWEST, SLOWEST = 120, 40
 """Numbers of learners in the model: the newest ones that were timed, and the slowest of the
 others, which would cost most if they were predicted too fast. `benchmarks/decision_cost.py` shows
 the time that a decision takes with them."""
@@ -125,7 +126,7 @@ class Seconds(NamedTuple):
 
 
 class CostModel(Protocol):
-    """A pure rule from a pool to costs; a frozen value."""
+    """A pure rule from a pool to the costs of trainings from scratch; a frozen value."""
 
     def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
         """Return the costs of trainings on each size, shape (points, sizes).
@@ -139,7 +140,7 @@ class CostModel(Protocol):
 
 @dataclass(frozen=True)
 class InExamples:
-    """Numbers of examples as costs: training sizes, or new examples if trainings continue models.
+    """Training sizes as costs, in examples.
 
     >>> InExamples().seconds(Pool(Curves([LearningCurve(0)])), (500, 900)).expected().round(6)
     array([[500., 900.],
@@ -148,11 +149,9 @@ class InExamples:
 
     def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
         """Return the examples that each learner and candidate would use."""
-        known = len(pool.curves)
-        examples = np.tile(np.array(sizes, float), (known + len(pool.once(candidates_of)), 1))
-        if go_on(pool.curves):
-            examples[:known] -= pool.curves.columns(_size)
-        return Seconds(np.log(np.maximum(examples, 1.0)), np.zeros(examples.shape))
+        examples = np.array(sizes, float)
+        count = len(pool.curves) + len(pool.once(candidates_of))
+        return Seconds(np.tile(np.log(examples), (count, 1)), np.zeros((count, len(sizes))))
 
     def is_in_seconds(self, pool: Pool) -> bool:
         """Return False, even if trainings were timed."""
@@ -163,6 +162,24 @@ class InExamples:
 def go_on(curves: Curves) -> bool:
     """Return whether a training of any learner went on from an earlier model."""
     return bool(curves.columns(_goes_on).any())
+
+
+def of_new_examples(found: Seconds, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+    """Return the costs of the new examples alone, if trainings go on from earlier models.
+
+    They are in proportion. If no training of the pool went on, the costs stay as they are.
+
+    Args:
+        found: costs from scratch, shape (points, sizes); the learners come first.
+        pool: the pool.
+        sizes: the sizes.
+    """
+    if not go_on(pool.curves):
+        return found
+    seen = np.zeros((len(found.log_mean), 1))
+    seen[: len(pool.curves)] = pool.curves.columns(_size)
+    new = np.maximum(np.array(sizes) - seen, 1.0) / np.array(sizes)
+    return found._replace(log_mean=found.log_mean + np.log(new))
 
 
 def _goes_on(curve: LearningCurve) -> tuple[float]:
@@ -176,10 +193,7 @@ def _size(curve: LearningCurve) -> tuple[float]:
 
 @dataclass(frozen=True)
 class InSeconds:
-    """Measured seconds as costs; training sizes if none were measured.
-
-    If trainings continue earlier models, a learner pays for its new examples only, in proportion.
-    """
+    """Measured seconds as costs; training sizes if none were measured."""
 
     full: int
     """Number of all training examples, N."""
@@ -241,11 +255,7 @@ def _own(curves: Curves, full: int, space: Space, sizes: tuple[int, ...]) -> Sec
     `curves.once`."""
     known = curves.once(taking_part, full, space)
     assert known is not None
-    seconds = known.seconds(sizes)
-    if not go_on(curves):
-        return seconds
-    new = np.maximum(np.array(sizes) - curves.columns(_size), 1.0)
-    return seconds._replace(log_mean=seconds.log_mean + np.log(new / np.array(sizes)))
+    return known.seconds(sizes)
 
 
 def is_timed(curves: Curves) -> bool:
@@ -257,7 +267,7 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
     """Return the model of seconds of a pool's learners.
 
     None if no seconds were measured. The first, the last but one and the last timed training of
-    each learner take part. Learners beyond `LATEST` and `SLOWEST` are predicted from their last
+    each learner take part. Learners beyond `NEWEST` and `SLOWEST` are predicted from their last
     training and the growth of all, so a decision on 20,000 learners takes no longer than one on
     some hundred.
 
@@ -271,11 +281,11 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
     timed = np.flatnonzero(np.isfinite(last[:, 1]))
     if not len(timed):
         return None
-    earlier = timed[:-LATEST]
+    earlier = timed[:-NEWEST]
     per_example = last[earlier, 1] - last[earlier, 0]
-    chosen = np.concatenate([earlier[np.argsort(per_example)[-SLOWEST:]], timed[-LATEST:]])
+    chosen = np.concatenate([earlier[np.argsort(per_example)[-SLOWEST:]], timed[-NEWEST:]])
     chosen = np.sort(chosen)
-    untimed = np.flatnonzero(~np.isfinite(last[:, 1]))[-LATEST:]
+    untimed = np.flatnonzero(~np.isfinite(last[:, 1]))[-NEWEST:]
     places = np.sort(np.concatenate([chosen, untimed]))
     if space is None:
         space = Space.of(curves[i].parameters for i in curves.learners[places].tolist())
@@ -350,9 +360,8 @@ def _less(logs: Array, algorithms: list[bytes], medians: Mapping[bytes, float]) 
 
 def _algorithms(rows: Rows, decides: NDArray[np.bool_]) -> list[bytes]:
     """Return the algorithm of each point: its deciding words, and which parameters it has."""
-    both = np.hstack([np.where(decides, np.nan_to_num(rows, nan=-1.0), 0.0), np.isnan(rows)])
-    data, width = both.tobytes(), both[:1].nbytes
-    return [data[i * width : (i + 1) * width] for i in range(len(rows))]
+    words = np.where(decides, np.nan_to_num(rows, nan=-1.0), 0.0)
+    return keys_of(np.hstack([words, np.isnan(rows)]))
 
 
 def typical_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:

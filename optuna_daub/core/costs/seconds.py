@@ -53,17 +53,19 @@ from optuna_daub.core.space import Space
 
 
 LEVEL_SD = 4.0
-"""Standard deviation of the shared level around the median: e^4 is a factor of 55."""
-WALKS = 6
-"""Iterations of reweighting and of scales."""
+"""Standard deviation of the shared level around the median, e^4 or a factor of 55: the seconds
+decide."""
+ITERATIONS = 6
+"""Iterations of weights and variances. More change little and cost time."""
 CHECKS = 10.0
 """Weight of the stated variances in `Fitted.widened`, as a number of learners. It changes how
 often the intervals of `benchmarks/fit/seconds.py` hold."""
 FARTHEST = 3.0
 """Largest error that counts in `Fitted.widened`, in standard deviations: no single learner
-decides."""
+decides. Not tuned."""
 MOST_TUNED = 100
-"""Largest number of observations that the scales are fitted to: those of the newest learners."""
+"""Largest number of observations that the scales are fitted to: those of the newest learners. More
+cost time (`benchmarks/decision_cost.py`)."""
 
 
 def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Array, Array]:
@@ -295,7 +297,7 @@ def fit(
     last = np.s_[-MOST_TUNED:]
     few, some, rests, their = shared[last, last], parts[:, last, last], above[last], trust[last]
     some = some.reshape(len(some), -1)
-    for _ in range(WALKS):
+    for _ in range(ITERATIONS):
         inverse = _inverse(few, some, variances, their)
         weights = inverse @ rests
         fits = [*(some @ np.outer(weights, weights).ravel()), weights**2 @ (1.0 / their)]
@@ -308,7 +310,7 @@ def fit(
     inverse = _inverse(shared, parts, variances, trust)
     # Slow calls are few, so usually one iteration is enough.
     earlier = np.arange(len(trust) - len(their))
-    for _ in range(WALKS if len(earlier) else 0):
+    for _ in range(ITERATIONS if len(earlier) else 0):
         again = _trust(variances[4] / trust, inverse, inverse @ above, variances[4], prior.tail)
         if np.all(again[earlier] > trust[earlier] / 2.0):
             break

@@ -136,6 +136,8 @@ class Process(Forecaster):
         return lead_of(pool, np.asarray(self.forecasts(pool, size).all.mean))
 
     def _share(self, size: int) -> float:
+        if size > self.full:
+            raise ValueError(f"`size` must be at most N, {self.full:,}, but got {size:,}.")
         return float(self.prior.phi(math.log2(self.full / size)))
 
     def _known(self, pool: Pool) -> PoolProcess:

@@ -97,8 +97,8 @@ def _is_left(curve: LearningCurve) -> tuple[float]:
 def widths(found: Forecast, sd: Numbers, count: int, rng: np.random.Generator) -> Numbers:
     """Return factors that make normal errors those of forecasts, shape (count, learners).
 
-    By how much a model is too sure is one unknown for all learners. Half of a chi-square variable
-    with two degrees of freedom is exponential.
+    One factor for all learners, so draws are a multivariate Student t with two degrees of freedom:
+    half of a chi-square variable with two degrees of freedom is exponential.
 
     Args:
         found: the forecasts.
@@ -214,10 +214,16 @@ class Forecaster(ABC):
 def winsorized(scores: Numbers) -> Numbers:
     """Return a study's scores, with those far below all others raised to a limit.
 
-    So one learner that diverged does not set the scale. NaN stays NaN.
+    So one learner that diverged does not set the scale. The limit is `WORST` times the distance of
+    the quartiles below the lower one. If they are equal, as on few rows of mostly one class, it is
+    the distance to the best score; if that is equal too, to the next score below. NaN stays NaN.
 
     >>> winsorized(np.array([0.5, 0.6, 0.7, 0.8, 0.9, -1e6])).round(3).tolist()
     [0.5, 0.6, 0.7, 0.8, 0.9, -1.975]
+    >>> winsorized(np.array([0.5, 0.5, 0.5, 0.5, 0.6, -1e6])).round(3).tolist()
+    [0.5, 0.5, 0.5, 0.5, 0.6, -0.5]
     """
     low, high = np.nanquantile(scores, (0.25, 0.75))
-    return np.maximum(scores, low - WORST * (high - low)) if high > low else scores
+    worse = np.max(scores, where=scores < low, initial=-math.inf)
+    reach = (high - low) or (np.nanmax(scores) - low) or (low - worse)
+    return np.asarray(np.maximum(scores, low - WORST * reach))

@@ -132,7 +132,7 @@ def process_of(
         prior: prior of the process.
         space: space of the parameters.
         busy: ids of learners in training. For all others they count as trained on N examples with
-            their forecast as score, so workers that see the same pool choose differently.
+            their forecast as score (the "kriging believer"), so workers choose differently.
         is_timed: True if measured seconds inform forecasts.
     """
     facts = curves.columns(_facts)

@@ -66,7 +66,7 @@ PASSES = 12
 """Passes of the regression. Each takes the variances of the passes before, and half a step."""
 OUTLIER = 3.0
 """Largest distance of a gain that counts for the spread, in standard deviations. One learner that
-collapses must not make all others uncertain."""
+collapses must not make all others uncertain. Not tuned."""
 N_RECENT = 30
 """Number of learners started last on which forecasts of new learners are based. With so many, the
 upper half gives the spread of good ones; with fewer, the standard deviation is steadier."""

@@ -12,8 +12,8 @@ scale for each parameter: learners with similar parameters have similar levels a
 gain that all share; u_i is the learner's own effect. Walks are Wiener processes that are 0 at N.
 All learners share V, of variance v^2 phi: if learning curves of this table bend otherwise than
 phi, they all do. So forecasts err alike, and the ranking of learners is surer than their scores. A
-learner's own walk has variance w^2 phi. So half of the data say more of the score at N than a
-sixtieth. c_i is the learner's *effort*, the logarithm of its seconds on N examples, less the
+learner's own walk has variance w^2 phi. So a score at N / 2 says more of that at N than one at
+N / 64. c_i is the learner's *effort*, the logarithm of its seconds on N examples, less the
 median of learners of its algorithm. Parameters that cost time are in a space because they help: so
 the slope e is believed to be positive, and the scores decide by how much.
 

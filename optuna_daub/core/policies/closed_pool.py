@@ -1,6 +1,7 @@
 """Closed pools: the best of a fixed number of learners.
 
-Every learner is first trained on a small share of the data. From then on each training is a box
+Every learner is first trained on a small share of the data, unless the time left is then too
+short for a training on all of it. From then on each training is a box
 (`core.boxes`, [1]): it has a cost, and may lead to a better score on all the data, at once or
 after a look at a size in between. A learner's *index* is the score up to which its best next step
 is worth its cost. The learner with the largest index goes on, and the study ends when no index is
@@ -32,10 +33,13 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.boxes import index
 from optuna_daub.core.boxes import index_with_look
+from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
+from optuna_daub.core.costs.cost_model import go_on
 from optuna_daub.core.costs.cost_model import is_timed
+from optuna_daub.core.costs.cost_model import of_new_examples
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
@@ -62,7 +66,7 @@ PRICE = 0.1
 """Default price; `python -m benchmarks.fit.closed_pools` shows loss and cost with others."""
 
 
-class Terms(NamedTuple):
+class ClosedTerms(NamedTuple):
     """Settings of a closed pool."""
 
     sizes: tuple[int, ...]
@@ -74,7 +78,7 @@ class Terms(NamedTuple):
     price: float
     """Smallest improvement for a full training at half of the cost of training everything. It is a
     share of the best score minus the median first one, at least 0. With 0 all are trained on all
-    the data."""
+    the data whose forecast could exceed the best score."""
 
 
 class Boxes(NamedTuple):
@@ -98,14 +102,14 @@ def first_size(sizes: tuple[int, ...]) -> int:
     return min(nearest(sizes, FIRST_SHARE * sizes[-1]), sizes[-3])
 
 
-def decide(pool: Pool, terms: Terms) -> Decision:
+def decide(pool: Pool, terms: ClosedTerms) -> Decision:
     """Return the next decision in a closed pool."""
     table, learners = pool.once(table_of), pool.curves.learners
     free, full = table.is_alive & pool.is_free, terms.sizes[-1]
-    first = first_size(terms.sizes)
-    if (waiting := free & (table.size == 0)).any():
-        return Extend(int(learners[waiting.argmax()]), first, _first(first))
-    if pool.to_come:
+    first, waiting = first_size(terms.sizes), np.flatnonzero(free & (table.size == 0))
+    if (len(waiting) or pool.to_come) and not _is_last_chance(pool, terms, waiting):
+        if len(waiting):
+            return Extend(int(learners[waiting[0]]), first, _first(first))
         return Propose(first, _first(first))
     if not table.is_alive.any():
         return Finish(None, Reason("no learner is left"))
@@ -115,10 +119,11 @@ def decide(pool: Pool, terms: Terms) -> Decision:
     places = np.flatnonzero(free & (table.size < full))
     if len(places):
         chosen = int(places[found.values[places].argmax()])
-        # While all scores are equal, forecasts have no width and trainings no price. So a learner
-        # that is level goes on, once there is a full model: before, both are minus infinity.
-        value, has_model = found.values[chosen], math.isfinite(found.to_beat)
-        is_level = has_model and value == found.to_beat and _asked(pool, terms) == 0.0
+        # While all scores are equal, trainings cost nothing and every index is the best score. So
+        # a learner that is level goes on, once there is a score to beat: before, both are minus
+        # infinity.
+        value, has_rival = found.values[chosen], math.isfinite(found.to_beat)
+        is_level = has_rival and value == found.to_beat and _asked(pool, terms) == 0.0
         if value > found.to_beat or is_level:
             learner, ranking = int(learners[chosen]), _ranking(pool, found)
             size = int(found.size[chosen])
@@ -128,7 +133,7 @@ def decide(pool: Pool, terms: Terms) -> Decision:
     return _end(pool, terms)
 
 
-def boxes(pool: Pool, terms: Terms) -> Boxes:
+def boxes(pool: Pool, terms: ClosedTerms) -> Boxes:
     """Return every learner's index and next size, and the score to beat."""
     table, full = pool.once(table_of), terms.sizes[-1]
     begun = table.is_scored
@@ -165,8 +170,10 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     kept = np.sqrt(sd[who] - shown) * np.sqrt(sd[who] + shown)
     costs = costs_of(pool, terms, tuple(stop for stop, _ in stops)).expected()
     way = np.concatenate([costs[some, i] for i, (_, some) in enumerate(stops)])
-    now = later * way / to_full[who]
-    found = index_with_look(mean[who], shown, kept, now, later)
+    now, rest = later * way / to_full[who], later
+    if go_on(pool.curves):  # what a look has trained on need not be trained on again
+        rest = later * (full - at) / (full - table.size[who])
+    found = index_with_look(mean[who], shown, kept, now, rest)
     found = np.where(way + to_full[who] <= left, found, -math.inf)
     # Assign from the worst to the best, so the best of a learner's stops is kept.
     for place in np.argsort(found, kind="stable"):
@@ -175,7 +182,31 @@ def boxes(pool: Pool, terms: Terms) -> Boxes:
     return Boxes(values, size, to_beat)
 
 
-def _asked(pool: Pool, terms: Terms) -> float:
+def _is_last_chance(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]) -> bool:
+    """Return whether after another first training one on all the data may end too late.
+
+    The latter is that of the best forecast, or if even that is too long now, the shortest one. If
+    none is in time now, all may still be tried.
+
+    Args:
+        pool: the pool.
+        terms: its settings.
+        waiting: places of the learners without a score that may be trained.
+    """
+    table, full = pool.once(table_of), terms.sizes[-1]
+    begun = np.flatnonzero(table.is_scored & pool.is_free & (table.size < full))
+    if pool.left is None or not _is_in_seconds(pool, terms) or not len(begun):
+        return False
+    left, cost = pool.left.seconds, costs_of(pool, terms, (full,)).part(begun)
+    expected, latest = cost.expected()[:, 0], cost.latest[:, 0]
+    mean = terms.forecaster.beliefs(pool, full)[0][begun]
+    best = int(np.where(expected <= left, mean, -math.inf).argmax())
+    first = _model(terms).seconds(pool, (first_size(terms.sizes),)).latest[:, 0]
+    following = first[waiting[:1]] if len(waiting) else first[len(table.size) :]
+    return bool(expected[best] <= left < latest[best] + float(np.median(following)))
+
+
+def _asked(pool: Pool, terms: ClosedTerms) -> float:
     """Return the improvement that a full training must promise at a price of 1."""
     table = pool.once(table_of)
     begun, first = table.is_scored, pool.curves.columns(_first_score)[:, 0]
@@ -186,19 +217,24 @@ def _asked(pool: Pool, terms: Terms) -> float:
     gained = max(gained, 0.01 * float(np.ptp(seen)))
     # Take predicted costs of each learner's largest training: one slow call must not count.
     reached, place = np.unique(table.size[begun].astype(int), return_inverse=True)
-    costs = costs_of(pool, terms, (*reached.tolist(), terms.sizes[-1])).expected()[begun]
+    sizes = (*reached.tolist(), terms.sizes[-1])
+    costs = _model(terms).seconds(pool, sizes).part(np.flatnonzero(begun)).expected()
     share = float(costs[np.arange(len(costs)), place].sum() / costs[:, -1].sum())
     # With odds, any price ends a pool of near ties before all are trained.
     return gained * share / max(1.0 - share, 1e-9)
 
 
-def costs_of(pool: Pool, terms: Terms, sizes: tuple[int, ...]) -> Seconds:
+def costs_of(pool: Pool, terms: ClosedTerms, sizes: tuple[int, ...]) -> Seconds:
     """Return the cost of training each learner, shape (learners, sizes)."""
-    cost = InSeconds(terms.sizes[-1]) if terms.cost == "seconds" else InExamples()
-    return cost.seconds(pool, sizes).part(np.arange(len(pool.curves)))
+    found = of_new_examples(_model(terms).seconds(pool, sizes), pool, sizes)
+    return found.part(np.arange(len(pool.curves)))
 
 
-def _is_in_seconds(pool: Pool, terms: Terms) -> bool:
+def _model(terms: ClosedTerms) -> CostModel:
+    return InSeconds(terms.sizes[-1]) if terms.cost == "seconds" else InExamples()
+
+
+def _is_in_seconds(pool: Pool, terms: ClosedTerms) -> bool:
     """Return whether the time left can be compared with costs."""
     return terms.cost == "seconds" and pool.curves.once(is_timed)
 
@@ -226,29 +262,28 @@ def _first(size: int) -> Reason:
     return Reason(f"every learner is first trained on {size:,}")
 
 
-def _end(pool: Pool, terms: Terms) -> Finish:
+def _end(pool: Pool, terms: ClosedTerms) -> Finish:
     """Return the end of the study: the best learner and the reason."""
     table, found = pool.once(table_of), pool.once(boxes, terms)
     winner = leader_of(pool, terms.forecaster, terms.sizes[-1])
     assert winner is not None
     score = pool.curves[winner].score
     rest = np.flatnonzero(table.is_alive & (table.size < terms.sizes[-1]))
-    if not len(rest):
+    if not len(rest) and not pool.to_come:
         return Finish(winner, Reason("best of all on all the data with {0}", (score,)))
     if not (table.is_alive & (table.size >= terms.sizes[-1])).any():
         text = "best forecast, with score {0} so far; no time is left to train any on all"
         return Finish(winner, Reason(text, (score,)))
-    ranking = _ranking(pool, found)
-    other = int(rest[found.values[rest].argmax()])
-    if not math.isfinite(found.values[other]):
+    ranking, values = _ranking(pool, found), found.values[rest]
+    if not np.isfinite(values).any():
         text = "full-data score {0}; the time left is too short for another training on all"
         return Finish(winner, Reason(text, (score,)), ranking)
-    learner = int(pool.curves.learners[other])
+    learner = int(pool.curves.learners[rest[values.argmax()]])
     text = (
         f"full-data score {{0}}; training learner {learner} further would pay only if the best "
         "score were {below} {1}"
     )
-    return Finish(winner, Reason(text, (score, float(found.values[other]))), ranking)
+    return Finish(winner, Reason(text, (score, float(values.max()))), ranking)
 
 
 def _ranking(pool: Pool, found: Boxes) -> Ranking:

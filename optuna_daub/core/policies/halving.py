@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from optuna_daub.core.checks import whole_number
@@ -81,7 +82,7 @@ class SuccessiveHalving(Policy):
 
     def _has_losers(self, pool: Pool, size: int) -> bool:
         """Return whether the round at a size has more learners left than it may keep."""
-        part = self.keep_one_in ** (self.sizes.index(size) + 1)
+        part = self.keep_one_in ** bisect_right(self.sizes, size)  # also off the grid
         kept: int = -(-len(pool.curves) // part)  # rounded up
         return sum(_has_passed(size, curve) for curve in pool.curves.values()) > kept
 

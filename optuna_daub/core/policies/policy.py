@@ -112,9 +112,9 @@ class Policy(ABC):
         return Extend(learner, size, Reason(f"a new learner starts with {size:,}"))
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts | None:
-        """Return the forecast of every learner's score at `size`; None without a forecaster.
+        """Return the forecast of every learner's score at `size`, which plots show.
 
-        Plots show them.
+        None, the default, if the rule has none.
         """
         del pool, size
         return None

@@ -104,7 +104,7 @@ class ValuePerSecond(Policy):
         """Return the next decision."""
         if pool.to_come is not None:
             forecaster = self._forecaster(pool)
-            terms = closed_pool.Terms(self.sizes, forecaster, self.cost, self.price)
+            terms = closed_pool.ClosedTerms(self.sizes, forecaster, self.cost, self.price)
             return closed_pool.decide(pool, terms)
         table, stops = pool.once(table_of), stops_of(self.sizes)
         if not table.is_scored.any():

@@ -15,12 +15,13 @@ from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
-from optuna_daub.core.costs.cost_model import LATEST
+from optuna_daub.core.costs.cost_model import NEWEST
 from optuna_daub.core.costs.cost_model import SLOWEST
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.costs.cost_model import efforts
+from optuna_daub.core.costs.cost_model import of_new_examples
 from optuna_daub.core.costs.cost_model import taking_part
 from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.space import Range
@@ -158,7 +159,7 @@ def test_a_new_algorithm_is_not_compared_with_one_that_has_no_parameters(seconds
 def test_efforts_are_known_of_timed_learners_and_of_the_latest_others() -> None:
     """Nothing is known of the earlier ones that were not timed."""
     rng = np.random.default_rng(0)
-    count = 2 * LATEST
+    count = 2 * NEWEST
     curves = []
     for i in range(2 * count):
         x, seconds = float(rng.random()), None
@@ -167,8 +168,8 @@ def test_efforts_are_known_of_timed_learners_and_of_the_latest_others() -> None:
         seen = Observation(FULL, 0.8, seconds=seconds)
         curves.append(LearningCurve(i, (seen,), parameters={"x": x}))
     found = efforts(Curves(curves), FULL, Space((("x", Range(0.0, 1.0)),))).learners
-    assert (found[: count - LATEST] == 0.0).all()
-    assert (found[count - LATEST : count] != 0.0).all()
+    assert (found[: count - NEWEST] == 0.0).all()
+    assert (found[count - NEWEST : count] != 0.0).all()
     assert np.median(found[count:]) == pytest.approx(0.0, abs=1e-9)
 
 
@@ -179,7 +180,8 @@ def test_learners_whose_trainings_go_on_pay_for_new_examples_only() -> None:
         (anew, [[700, 900], [700, 900], [700, 900]]),
         ([*anew, on], [[1, 200], [700, 900], [1, 200], [700, 900]]),
     ):
-        cost = InExamples().seconds(Pool(Curves(curves)), (700, 900))
+        pool = Pool(Curves(curves))
+        cost = of_new_examples(InExamples().seconds(pool, (700, 900)), pool, (700, 900))
         assert cost.expected() == pytest.approx(np.array(costs))
 
 
@@ -195,7 +197,10 @@ def test_seconds_of_models_that_go_on_are_those_of_the_new_examples() -> None:
         for i, rate in enumerate(rates)
     )
     later = SIZES[2:]
-    of_all, of_new = (InSeconds(FULL).seconds(Pool(curves), later) for curves in (anew, on))
+    of_all, of_new = (
+        of_new_examples(InSeconds(FULL).seconds(pool, later), pool, later)
+        for pool in (Pool(anew), Pool(on))
+    )
     share = np.array([1.0 - last / n for n in later])
     assert of_new.median[:3] == pytest.approx(share * of_all.median[:3])
     assert of_new.median[3:] == pytest.approx(of_all.median[3:]), "new ones start from nothing"
@@ -221,14 +226,14 @@ def test_a_learner_that_was_not_timed_is_predicted_by_its_parameters() -> None:
 def test_among_many_learners_the_latest_and_the_slowest_take_part() -> None:
     """The others go on from their last time; none is far off."""
     rng = np.random.default_rng(0)
-    count = 3 * LATEST
+    count = 3 * NEWEST
     level = rng.normal(0.0, 0.5, count)
     level[7] = 5.0
     curves = timed(*({n: math.exp(x) * n / 1000 for n in SIZES[:2]} for x in level))
     known = taking_part(curves, FULL)
     assert known is not None
-    assert len(known.places) == LATEST + SLOWEST
-    assert {7, *range(count - LATEST, count)} <= set(known.places.tolist())
+    assert len(known.places) == NEWEST + SLOWEST
+    assert {7, *range(count - NEWEST, count)} <= set(known.places.tolist())
     seconds = known.seconds((4000,)).part(np.arange(count))
     seconds = Seconds(seconds.log_mean[:, 0], seconds.log_sd[:, 0])
     assert seconds.log_mean == pytest.approx(level + math.log(4.0), abs=0.4)

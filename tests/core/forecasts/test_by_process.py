@@ -453,3 +453,24 @@ def test_a_whole_study_at_work_costs_what_its_best_part_does() -> None:
     pool = pool_of(2_000)
     busy = replace(pool, busy=frozenset(pool.curves))
     assert np.isfinite(mean_of(Process(FULL).forecasts(busy, FULL).all)).all()
+
+
+def test_one_diverged_learner_among_ties_changes_no_forecast_by_much() -> None:
+    """On few rows, most models may predict the same class."""
+
+    def means(worst: float) -> NDArray[np.float64]:
+        scores = [*[0.5] * 6, 0.6, 0.62, worst]
+        curves = [
+            LearningCurve(i, (Observation(1000, score),), parameters={"x": i})
+            for i, score in enumerate(scores)
+        ]
+        return np.asarray(Process(16_000).forecasts(Pool(Curves(curves)), 16_000).all.mean)[:-1]
+
+    np.testing.assert_allclose(means(-1e6), means(-1e3))
+    assert np.abs(means(-1e6) - means(0.4)).max() < 0.5
+
+
+def test_a_size_beyond_all_the_data_is_refused() -> None:
+    pool = Pool(Curves([LearningCurve(0, (Observation(1000, 0.5),))]))
+    with pytest.raises(ValueError, match="at most N, 2,000, but got 4,000"):
+        Process(2_000).forecasts(pool, 4_000)

@@ -17,7 +17,8 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core.costs.cost_model import InSeconds
-from optuna_daub.core.policies.closed_pool import Terms
+from optuna_daub.core.policies.closed_pool import ClosedTerms
+from optuna_daub.core.policies.closed_pool import _asked
 from optuna_daub.core.policies.closed_pool import boxes
 from optuna_daub.core.policies.closed_pool import costs_of
 from optuna_daub.core.policies.closed_pool import decide
@@ -29,7 +30,7 @@ FIRST = 1000
 
 
 def terms(price=0.1, cost="examples"):
-    return Terms(SIZES, Joint(), cost, price)
+    return ClosedTerms(SIZES, Joint(), cost, price)
 
 
 def made(seed, count=12):
@@ -185,3 +186,33 @@ def test_indices_do_not_depend_on_who_came_first():
     one, two = (boxes(each, terms()) for each in (pool, turned))
     assert one.values == pytest.approx(two.values[::-1])
     assert one.size.tolist() == two.size[::-1].tolist()
+
+
+def test_trainings_that_go_on_are_as_much_of_everything_as_those_from_scratch():
+    """The share spent does not depend on the cost of a next training."""
+    anew = pool_of([made(0)[i] for i in range(9)] + [{1000: 0.4}] * 3)
+    on = []
+    for curve in anew.curves.values():
+        before = (0, *curve.sizes)
+        seen = (o.going_on_from(k) for k, o in zip(before, curve.observations, strict=False))
+        on.append(LearningCurve(curve.learner, tuple(seen)))
+    spent, spent_on = (_asked(pool, terms()) for pool in (anew, Pool(Curves(on), to_come=0)))
+    assert spent > 0.0
+    assert spent_on == pytest.approx(spent)
+
+
+@pytest.mark.parametrize("limit", [24.0, 40.0, 60.0])
+def test_with_a_time_limit_a_model_is_made_though_not_all_learners_were_tried(limit):
+    """A first training takes a second, one on all the data 16: 100 learners are too many."""
+    known, rule = made(1, 100), terms(cost="seconds")
+    pool, spent = Pool(Curves([LearningCurve(i) for i in known]), to_come=0), 0.0
+    while spent < limit:
+        decision = decide(dataclasses.replace(pool, left=Cost(0, limit - spent)), rule)
+        assert isinstance(decision, Extend)
+        size = decision.size
+        seen = Observation(size, known[decision.learner][size], seconds=size / 1000)
+        pool, spent = pool.observed(decision.learner, seen), spent + size / 1000
+    assert spent <= 1.1 * limit, "how seconds grow is not known exactly"
+    assert any(curve.size == SIZES[-1] for curve in pool.curves.values())
+    n_tried = sum(bool(curve.observations) for curve in pool.curves.values())
+    assert n_tried >= (limit - 16.0) / 2.0

@@ -13,6 +13,7 @@ from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import replay
@@ -124,3 +125,11 @@ def test_the_end_without_an_answer_names_the_best_of_those_ruled_out() -> None:
     assert "the smallest score -0.750" in str(last.reason.mirrored())
     *_, nothing = replay(SuccessiveHalving(sizes), [LearningCurve(0), LearningCurve(1)])
     assert str(nothing.reason) == "no learner is left"
+
+
+def test_an_objective_may_report_sizes_off_the_grid() -> None:
+    """Without `training_sizes` it may: so many as have passed a smaller size of the grid stay."""
+    curves = [LearningCurve(i, (Observation(700, score),)) for i, score in enumerate((0.5, 0.7))]
+    sizes = (500, 1000, 2000)
+    decision = SuccessiveHalving(sizes).decide(Pool(Curves(curves), to_come=0))
+    assert said(decision) == "drops 0"
