@@ -299,10 +299,14 @@ def _learners_id(study: optuna.Study) -> int | None:
 
 
 def _figures(study: optuna.Study) -> dict[str, str]:
-    """Return the figures of a study in JSON, by their ids."""
+    """Return the figures of a study in JSON, by their ids, without those that cannot be drawn."""
     figures: dict[str, str] = {}
     for graph_id, plot in GRAPHS.items():
-        figure = plot(study)
+        try:
+            figure = plot(study)
+        except Exception:  # the other pictures, and the notes, are worth having
+            _logger.warning("The picture '%s' could not be drawn.", graph_id, exc_info=True)
+            continue
         figure.update_layout(_for_any_theme())
         if sizes := figure.layout.xaxis.tickvals:  # a card has half the width of a window
             few = tick_sizes(sizes, MAX_TICKS_OF_NARROW)

@@ -193,7 +193,7 @@ class TestNotes:
             "### Data allocation\n"
             "* **2 ash** is the best: score 0.8750 on 800 examples.\n"
             "* It is 0.1250 ahead of what any other may still reach (0.7500).\n"
-            "* The last decision on it: best: trained on all 800 examples with score 0.875; the "
+            "* Why: best: trained on all 800 examples with score 0.875; the "
             "largest other bound is 0.750 of learner 0.\n"
             "* 3,700 examples, 154% of training 3 learners on all the data; 37 seconds, about "
             "149% of the 25 seconds that this would take (8.9 of them projected from smaller "
@@ -802,3 +802,15 @@ class TestWhen:
 def expected(study: optuna.Study) -> dict[str, dict[str, Any]]:
     """Return the figures of the study as it is now."""
     return {name: json.loads(text) for name, text in dashboard._figures(study).items()}
+
+
+def test_a_picture_that_cannot_be_drawn_keeps_no_other_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(study: optuna.Study) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(dashboard.GRAPHS, "daub-upper-bounds", broken)
+    figures = dashboard._figures(studies.finished())
+    assert {*figures} == {*dashboard.GRAPHS} - {"daub-upper-bounds"}
+    assert "'daub-upper-bounds' could not be drawn" in caplog.text

@@ -217,10 +217,21 @@ def _digits(values: tuple[float, ...]) -> list[str]:
 
 
 def _distinct(scores: tuple[float, ...]) -> list[str]:
-    """Return scores with three decimals, or more if different scores would look equal."""
-    different = len({*scores})
-    for decimals in range(3, 8):
-        texts = [f"{round(score, decimals) + 0.0:,.{decimals}f}" for score in scores]  # no "-0"
-        if len({*texts}) == different:
+    """Return scores with three decimals, or more if different scores would look equal.
+
+    If all are so small that even seven decimals are too few, or one is huge, they have exponents.
+
+    >>> _distinct((0.9, 0.9001)), _distinct((7.25e-10, 8e-10)), _distinct((7e98,))
+    (['0.9000', '0.9001'], ['7.25e-10', '8e-10'], ['7e+98'])
+    """
+    largest = max((abs(score) for score in scores if math.isfinite(score)), default=0.0)
+    forms = [f",.{decimals}f" for decimals in range(3, 8)] if largest < 1e15 else []
+    if not 1e-4 <= largest < 1e15:
+        forms += [f".{digits}g" for digits in range(3, 16)]
+    texts = list[str]()
+    for form in forms:
+        texts = [format(score, form) for score in scores]
+        texts = [text if text.strip("-0.,") else text.strip("-") for text in texts]  # no "-0"
+        if len({*texts}) == len({*scores}):
             break
     return texts

@@ -70,4 +70,4 @@ def replay(
             case Finish():
                 return
             case Wait():
-                raise AssertionError(f"{policy} waits although no learner is busy")
+                raise ValueError(f"{type(policy).__name__} must not wait if no learner is busy.")

@@ -69,13 +69,14 @@ class PurchaseSource:
         trade_off: TradeOff,
         budget: Budget,
         *,
-        affordable_only: bool | None = None,  # None: the class has no such parameter
+        affordable_only: bool = False,
+        way_out: str = "raise the budget",
     ) -> None:
         self.budget = budget
         self._data = data
         self._find = find
         self._trade_off = trade_off
-        self._affordable_only = affordable_only
+        self._affordable_only, self._way_out = affordable_only, way_out
         self._margins = np.zeros(data.labels.shape)  # y_i sum_t alpha_t h_t(x_i)
         self._faultless: dict[int, Hypothesis] = {}  # by problem, a hypothesis without errors
 
@@ -83,10 +84,13 @@ class PurchaseSource:
         """Return the best hypothesis of each problem.
 
         None if the budget does not suffice, or every problem has a hypothesis without errors.
+
+        Raises:
+            ValueError: if the budget does not suffice for the first round.
         """
         if len(self._faultless) == len(self._data.labels):
             return None
-        budget = self.budget
+        budget, unpaid = self.budget, ""
         choices = []
         weights = exponential_weights(self._margins, self._data.weights)
         for problem, labels in enumerate(self._data.labels):
@@ -100,11 +104,17 @@ class PurchaseSource:
             hypothesis, edge = candidates.hypothesis(best), float(edges[best])
             if edge > 0.0:  # a hypothesis without an edge gets no vote and is not paid for
                 if not budget.affords(candidates.total_cost(budget.unpaid)[best]):
-                    if not self.budget.bought:
-                        raise ValueError(self._unaffordable(candidates, best, budget))
-                    return None  # [1] Alg. 1: set T = t - 1
+                    unpaid = self._unaffordable(candidates, best, budget)
+                    break
                 budget = budget.buy(hypothesis.features)
+            elif edges.any():  # those with an edge cost too much
+                unpaid = self._unaffordable(candidates, int(edges.argmax()), budget)
             choices.append(Choice(hypothesis, edge))
+        is_over = len(choices) < len(self._data.labels) or not any(c.edge > 0.0 for c in choices)
+        if unpaid and is_over:
+            if not self.budget.bought:
+                raise ValueError(unpaid)
+            return None  # [1] Alg. 1: set T = t - 1
         return choices
 
     def learn(self, accepted: Round) -> None:
@@ -129,18 +139,16 @@ class PurchaseSource:
         """Return the message for a first round that costs too much.
 
         `budget` has paid a part of it."""
-        way_out = "raise the budget"
-        way_out += " or set affordable_only=True." if self._affordable_only is False else "."
         cost = candidates.total_cost(budget.unpaid)[best]
         if budget.bought:
             return (
                 f"`budget` must pay for a hypothesis for each of the {len(self._data.labels)} "
                 f"classes, but got {budget.limit}: the first ones cost {budget.spent} together, "
-                f"and the next one {cost} more: {way_out}"
+                f"and the next one {cost} more: {self._way_out}."
             )
         return (
             f"{nothing_bought(self.budget, self._data.names)} The hypothesis chosen first costs "
-            f"{cost}: {way_out}"
+            f"{cost}: {self._way_out}."
         )
 
 
@@ -247,12 +255,16 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
         if not 0.0 < number("tau", self.tau) <= 1.0:
             raise ValueError(f"`tau` must be in (0, 1], but got {brief(self.tau)}.")
         alternatives = self.trade_off != "none" or self.affordable_only
+        way_out = "raise the budget"
+        if not self.affordable_only:
+            way_out += " or set affordable_only=True"
         source = PurchaseSource(
             data,
             self._find_candidates(data, alternatives=alternatives),
             self._weighed,
             self._checked_budget(data),
             affordable_only=self.affordable_only,
+            way_out=way_out,
         )
         ensemble = run(source, self.n_estimators)
         self._keep(source.budget)

@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
@@ -183,6 +184,9 @@ def _split_features(estimator: Any, n_features: int) -> set[int] | None:
         return {int(feature) for feature in estimator.tree_.feature if feature >= 0}
     # The last classifier of a stack may look at all columns.
     if not hasattr(estimator, "estimators_") or hasattr(estimator, "final_estimator_"):
+        return None
+    # Gradient boosting may start from another classifier's predictions.
+    if not isinstance(getattr(estimator, "init_", "zero"), str | DummyClassifier):
         return None
     found = estimator.estimators_
     # np.ravel of a list would take apart members that are ensembles themselves.

@@ -45,8 +45,7 @@ hypothesis with an example, one byte each."""
 
 GUIDE = 2**12
 """Number of equal parts of [0, 1] whose drawn rows are looked up in advance. In a small table most
-parts lie within one row, and their draws need no search. Without the guide, 200 rounds on 75 rows
-take half as long again."""
+parts lie within one row, and their draws need no search. It sets the speed only."""
 
 LEAST_ACCEPTANCE = 0.001
 """Share of accepted candidates below which a round ends without a result: the vote is right on

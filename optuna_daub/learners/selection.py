@@ -21,8 +21,8 @@ WARM_UP = 30
 """Number of examples after which the stopping rule is first asked ([1] Algorithm HSM)."""
 
 CHUNK = 128
-"""Number of draws after which balances are compared with the stopping rule. 200 rounds on 75 rows
-take as long with 32, and an eighth longer with 512."""
+"""Number of draws between two looks at the stopping rule. It sets the speed only: results do not
+depend on it."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class NeededBalances:
     """
 
     def __init__(self, rule: StoppingRule) -> None:
-        """If the rule holds for a mean, it must hold for all means further from 1/2."""
+        """Take a rule that, once true for a mean, is true for all means further from 1/2."""
         self._rule = rule
         self._known = np.zeros(0, dtype=np.int64)
 

@@ -265,7 +265,9 @@ def _categories(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _equal_widths(x: NDArray[np.float64], n_intervals: int) -> NDArray[np.float64]:
-    cuts = np.linspace(x.min(), x.max(), n_intervals + 1)
+    # Without a difference of the ends, which may be infinite.
+    share = np.arange(n_intervals + 1) / n_intervals
+    cuts = (1.0 - share) * x.min() + share * x.max()
     cuts[0], cuts[-1] = -np.inf, np.inf
     return np.column_stack([cuts[:-1], cuts[1:]])
 

@@ -137,7 +137,8 @@ def sample_votes(
     for index in np.flatnonzero(free):
         budget = budget.buy(hypotheses[index].features)
     weights = np.where(free, votes, 0.0)
-    totals = np.maximum(totals, MIN_COST)  # a vote divided by less could overflow
+    # In units of the largest cost, so neither rates nor their sums times costs overflow.
+    totals = np.maximum(totals / max(float(totals.max()), MIN_COST), MIN_COST)
     rates = np.where(possible & ~free, votes / totals, 0.0)
     if rates.any():
         draws = random_state.choice(len(votes), size=n_draws, p=rates / rates.sum())

@@ -44,8 +44,8 @@ studies go first: the best ones often cost so much that there is no model for a 
 earlier"` of `benchmarks/search.py`)."""
 
 MOST_POINTS = 5
-"""Largest number of points taken. With ten, half of them expensive, regret after 3 mean full
-trainings was larger than with five: 2.3 points instead of 1.3."""
+"""Largest number of points taken. More would take the time of the first proposals
+(`benchmarks/search.py --methods "ours, earlier"`)."""
 
 
 @dataclass(frozen=True)

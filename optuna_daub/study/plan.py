@@ -38,8 +38,8 @@ a few clear favourites."""
 
 GAIN = 0.045
 """Height of simulated curves: on n of N examples a score is GAIN ((N / n)^0.35 - 1) below that at
-N on average, in units of the score. So at the second widest spread the first doubling from N / 16
-gains 0.3 of the spread, as in LCDB 1.1 (see `core.forecasts.joint`)."""
+N on average, in units of the score. At a spread of 0.2 the first doubling from N / 16 gains 0.28
+standard deviations of the scores there. Not measured."""
 
 DECAY = 0.35
 """Exponent of simulated curves: their distance to the limit falls as n^-0.35, as in the median of
@@ -100,6 +100,7 @@ class Plan:
             line = f"{row.size:>18,}{row.share:>8.1%}"
             lines.append(line + ("" if row.seconds is None else f"{row.seconds:>12,.2f}"))
         learners = "each learner" if self.n_learners is None else f"{self.n_learners} learners"
+        learners = "1 learner" if self.n_learners == 1 else learners
         rows = [(f"first training of {learners}, {self.first_size:,} each", self.first_probes)]
         rows.append(("last training on all the data, in reserve", self.last_training))
         lines.append("")
@@ -112,7 +113,7 @@ class Plan:
             lines.append("(on simulated learning curves that rise like those of LCDB)")
         if self.newcomers is not None:
             assert self.seconds is not None
-            said = f"{self.seconds:,.4g} seconds are"
+            said = f"{self.seconds:,.4g} s are"
             if self.seconds < self.last_training.seconds:
                 lines.append(f"{said} too short for a training on all the data")
             else:
@@ -182,7 +183,11 @@ def plan(
     of_size = {row.size: Cost(row.size, row.seconds or 0.0) for row in sizes}
     last, is_timed = of_size[policy.sizes[-1]], sizes[-1].seconds is not None
     first = policy.decide(Pool(to_come=n_learners))
-    assert isinstance(first, Propose), "an empty pool has nothing to extend"
+    if not isinstance(first, Propose):
+        raise ValueError(
+            f"{type(policy).__name__}.decide must propose a learner for an empty pool, but got "
+            f"{first}."
+        )
     first_probe = of_size[first.size]
     newcomers = None
     if horizon is not None and is_timed:

@@ -25,6 +25,7 @@ from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.forecasts.joint import Joint
+from optuna_daub.core.limits import Limits
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
@@ -44,7 +45,10 @@ INFEASIBLE = Reason("infeasible")
 
 @dataclass(frozen=True)
 class _Constrained(Policy):
-    """A rule in a study with constraints. No decision but a drop depends on them."""
+    """A rule in a study with constraints.
+
+    Constraints only drop learners; all other decisions are the rule's.
+    """
 
     rule: Policy
     violated: Mapping[int, int]
@@ -169,16 +173,15 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     worker = looking(study)
     pool = worker.pool(own, is_at_work=False)
     failed = {learner for learner, curve in pool.curves.items() if curve.has_failed}
-    whole = _completed(pool, other.sizes, failed)
-    full_size = own.sizes[-1]
-    limits = limits_of(study)
+    full_size, limits = own.sizes[-1], limits_of(study)
+    whole = _completed(pool, other.sizes, failed, limits.signed(worker.sign))
     winner, made, guessed = _replayed(other, pool, whole)
 
     def outcome(learner: int | None, cost: Cost, trainings: Sequence[Observation]) -> Outcome:
         there = None if learner is None else whole[learner].at(full_size)
         return Outcome(
             learner=learner,
-            score=None if there is None else limits.cut(worker.sign * there.score),
+            score=None if there is None else worker.sign * there.score,
             is_forecast=learner is not None and full_size not in pool.curves[learner],
             probes=len(trainings),
             full_trainings=sum(seen.size == full_size for seen in trainings),
@@ -218,8 +221,10 @@ def _replayed(
     return winner, made, guessed
 
 
-def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int, LearningCurve]:
-    """Return the curves with guesses for sizes that were not measured.
+def _completed(
+    pool: Pool, sizes: tuple[int, ...], failed: set[int], limits: Limits
+) -> dict[int, LearningCurve]:
+    """Return the curves with guesses, within the limits, for sizes that were not measured.
 
     Learners that failed get no guesses, since they would fail again.
     """
@@ -237,7 +242,8 @@ def _completed(pool: Pool, sizes: tuple[int, ...], failed: set[int]) -> dict[int
             if size not in whole[i]:
                 forecast = float(forecasts[i].mean)
                 guess = _guess(started[i].observations, size, forecast, gain)
-                guess = replace(guess, seconds=seconds.get(i), examples=None)
+                score = limits.cut(guess.score)
+                guess = replace(guess, score=score, seconds=seconds.get(i), examples=None)
                 below = max((n for n in whole[i] if n < size), default=0) if is_going_on else 0
                 whole[i][size] = guess.going_on_from(below)
     return {

@@ -268,8 +268,8 @@ def foremost(
     unknown = [learner for learner in wanted or () if learner not in ids]
     if unknown:
         raise ValueError(
-            f"`learners` must be ids of learners of this study, which are {sorted(ids)}, but got "
-            f"{brief(unknown)}. A learner's id is the number of the first trial that "
+            f"`learners` must be ids of learners of this study, which are {brief(sorted(ids))}, "
+            f"but got {brief(unknown)}. A learner's id is the number of the first trial that "
             "ran it."
         )
 

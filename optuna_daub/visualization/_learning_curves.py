@@ -221,7 +221,8 @@ def learning_curves_record(
         for curve in ranked
     )
     if not any(line.points for line in lines):
-        _logger.warning("There is no learning curve to draw: %s.", no_scores(study))
+        why = no_scores(study) if learners is None else "none of `learners` has a finite score"
+        _logger.warning("There is no learning curve to draw: %s.", why)
     first = min((line.points[0].size for line in lines if line.points), default=0)
     sizes = tuple(size for size in policy_of(study).sizes if size >= first)
     axis = axis_of(study, _limits(lines, sign))

@@ -38,7 +38,7 @@ def summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int |
     lines = [
         f"**{literal(label(best))}** {standing}: score {score} on {best.size:,} examples.",
         *(() if rival is None else (_gap(study, best, rival),)),
-        f"The last decision on it: {literal(best.reason)}.",
+        f"Why: {literal(best.reason)}.",
         *((best.promise,) if best.promise else ()),
         _expense(*(allocations_record(study, unit, 0) for unit in UNITS)),
     ]
@@ -123,7 +123,7 @@ def literal(text: str) -> str:
 
     It may be a category or an error.
 
-    >>> print(literal("<b> | a_b*"))
-    \\<b\\> \\| a\\_b\\*
+    >>> print(literal("<b> | a_b* &lt;"))
+    \\<b\\> \\| a\\_b\\* \\&lt;
     """
-    return re.sub(r"([\\`*_{}\[\]<>#|!~])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*_{}\[\]<>#|!~&])", r"\\\1", " ".join(text.split()))

@@ -218,7 +218,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
         own[curve.learner] = _ended(steps, curve, len(sequence))
     leads = _leads(own, curves, sign)
     if not leads:
-        _logger.warning("There is no bound to draw: no learner has one yet.")
+        _logger.warning("There is no bound to draw: no learner has one, and some rules give none.")
     tracks = tuple(
         BoundTrack(
             curve, label(curve), facts(curve), tuple(own[curve.learner]), colors.get(curve.learner)

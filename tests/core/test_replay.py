@@ -78,7 +78,7 @@ def test_a_learner_that_lacks_the_size_is_dropped() -> None:
 
 
 def test_waiting_for_no_learner_is_an_error() -> None:
-    with pytest.raises(AssertionError, match="waits although no learner is busy"):
+    with pytest.raises(ValueError, match="Scripted must not wait if no learner is busy"):
         list(replay(Scripted(script=[Wait(WHY)]), known(0)))
 
 

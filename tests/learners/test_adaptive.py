@@ -430,3 +430,9 @@ def test_bad_parameters_are_refused(params: dict[str, Any], message: str) -> Non
     X, y = noisy(50, 3, seed=0)
     with pytest.raises(ValueError, match=message):
         AdaptiveSamplingBoostClassifier(**params).fit(X, y)
+
+
+def test_values_at_both_ends_of_all_floats_have_intervals() -> None:
+    X = np.array([[-1.7e308], [0.0], [1.7e308]])
+    bins = interval_bins(X, 2, np.zeros(1, dtype=bool))
+    assert bins.codes[0].tolist()[0] < bins.codes[0].tolist()[2]

@@ -211,6 +211,16 @@ def test_what_cannot_be_set_is_no_way_out() -> None:
         configured("speedboost", feature_costs=costs, budget=1.0).fit(X, y)
 
 
+def test_a_hypothesis_that_cannot_be_paid_is_the_cause_if_no_other_has_an_edge() -> None:
+    X = np.column_stack([np.zeros(40), np.tile([0.0, 1.0], 20)])
+    model = configured("plain", feature_costs=[1.0, 5.0], budget=2.0, affordable_only=True)
+    with pytest.raises(ValueError, match=r"costs 5\.0: raise the budget\.$"):
+        model.fit(X, X[:, 1])
+    X = np.column_stack([X, np.append(np.ones(8), X[8:, 1])])  # the third pays for one round
+    model.set_params(feature_costs=[1.0, 5.0, 2.0], n_estimators=9)
+    assert model.fit(X, X[:, 1]).features_bought_.tolist() == [2]  # without a warning
+
+
 @pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()])
 def test_given_classifiers_without_a_tree_pay_for_what_they_use(estimator: Any) -> None:
     X, y = noisy(100, 3, seed=7)

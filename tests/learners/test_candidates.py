@@ -17,6 +17,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.ensemble import StackingClassifier
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from optuna_daub.learners import BudgetedAdaBoostClassifier
@@ -86,3 +87,13 @@ def test_a_forest_pays_for_a_split_that_gains_nothing_by_itself() -> None:
     ).fit(table, Y)
     assert model.score(table, Y) == 1.0
     assert (model.spent_, set(model.features_bought_.tolist())) == (3.0, {0, 2})
+
+
+def test_what_boosting_starts_from_may_use_all_features() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    y = (X[:, 0] + rng.normal(size=60) > 0.0).astype(int)
+    tree = {"n_estimators": 1, "max_depth": 1, "random_state": 0}
+    assert len(used_features(GradientBoostingClassifier(**tree).fit(X, y), 4)) == 1
+    started = GradientBoostingClassifier(**tree, init=GaussianNB()).fit(X, y)
+    assert used_features(started, 4) == (0, 1, 2, 3)

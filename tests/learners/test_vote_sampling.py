@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,3 +135,11 @@ def test_number_of_draws_is_checked(n_draws: Any) -> None:
     X, y = noisy(20, 2, seed=0)
     with pytest.raises(ValueError, match="`n_draws` must be an integer of at least 1, but got"):
         AdaBoostRSClassifier(n_draws=n_draws).fit(X, y)
+
+
+def test_costs_of_any_size_give_finite_votes() -> None:
+    X, y = noisy(200, 3, seed=6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = AdaBoostRSClassifier([1e-100, 1.0, 1e300], random_state=0).fit(X, y)
+    assert np.isfinite(model.estimator_weights_).all()

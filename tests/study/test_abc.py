@@ -299,7 +299,7 @@ def test_the_answer_of_an_unfinished_study_is_the_best_guess() -> None:
         assert guess is not None
         assert best.learner == guess.learner
         assert best.promise.startswith(
-            f"Learner {guess.learner} is within {guess.gap:.3g} of the best of 4 learners with "
+            f"Learner {guess.learner} is within {guess.gap_shown} of the best of 4 learners with "
             "probability 0.95."
         )
         assert study.pruner.policy.best_guess(seen) == guess
@@ -436,7 +436,7 @@ def test_a_score_is_not_taken_without_its_training_score() -> None:
 
 def test_the_certificate_says_how_good_how_sure_on_what_and_why(explored: optuna.Study) -> None:
     said = answer(explored).promise
-    assert said.startswith("Learner 0 is within 0.00965 of the best of 4 learners with probab")
+    assert said.startswith("Learner 0 is within 0.01 of the best of 4 learners with probab")
     assert "with probability 0.95." in said
     assert "514,000 training examples in 19 trainings of 1,000 to 128,000 (all: 1,000,000)" in said
     assert "scored on 2,000 to 100,000 (all: 100,000), in 1,021.7 s." in said

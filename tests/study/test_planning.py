@@ -23,6 +23,7 @@ from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
+from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study.what_if import _completed
 from optuna_daub.study.worker import Worker
@@ -113,8 +114,8 @@ class TestPlan:
         assert plan(study).newcomers is None, "nothing was timed"
         too_slow = plan(study, probe_seconds=30.0)
         assert too_slow.newcomers == 0
-        assert "100 seconds are too short for a training on all the data" in str(too_slow)
-        assert f"100 seconds are enough for {found.newcomers} first trainings" in str(found)
+        assert "100 s are too short for a training on all the data" in str(too_slow)
+        assert f"100 s are enough for {found.newcomers} first trainings" in str(found)
 
     def test_asking_changes_nothing_and_answers_the_same(self) -> None:
         study = studies.running()
@@ -262,7 +263,7 @@ class TestWhatIf:
             return LearningCurve(learner, tuple(seen))
 
         pool = Pool(Curves([curve(0, 100, 800), curve(1, 200, 800)]))
-        whole = _completed(pool, (100, 200, 400, 800), set())
+        whole = _completed(pool, (100, 200, 400, 800), set(), UNLIMITED)
         for learner, found in whole.items():
             assert found.sizes == (100, 200, 400, 800)
             for seen in found.observations:

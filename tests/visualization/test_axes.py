@@ -41,7 +41,7 @@ def test_the_log_names_empty_pictures(state: object, caplog: pytest.LogCaptureFi
     assert [record.getMessage() for record in records] == [
         "There is no learning curve to draw: no score has been reported yet.",
         "There is no allocation to draw: no examples are known yet.",
-        "There is no bound to draw: no learner has one yet.",
+        "There is no bound to draw: no learner has one, and some rules give none.",
         "There is no search to draw: no score has been reported yet.",
     ]
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,6 +161,9 @@ class Forecaster(ABC):
 
     It takes the whole pool, so one learner's gain can change the forecasts of others.
     """
+
+    min_points: ClassVar[int] = 1
+    """Smallest number of a learner's scores that its forecast needs."""
 
     @abstractmethod
     def forecasts(self, pool: Pool, size: int) -> Forecasts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -106,6 +107,8 @@ class Projection(Forecaster):
     >>> round(Projection().forecasts(pool, 2000)[0].mean, 6)
     0.75
     """
+
+    min_points: ClassVar[int] = POINTS
 
     use_training_score: bool = True
     """Use the training score as a bound too. False is the "no f^T" variant of [1] Table 1."""

@@ -1,8 +1,8 @@
 """The empirical Bernstein inequality, for the mean of n independent values in [0, 1].
 
-Its width follows the sample variance. It is taken from the mean of n values as
-n / (n - 1) mean (1 - mean). This is the sample variance of zeros and ones, as accuracy has them,
-and no other values in [0, 1] with this mean have a larger one, so the bound holds for these too.
+The width depends on the sample variance, for which n / (n - 1) mean (1 - mean) is used. This is
+the sample variance of zeros and ones, as accuracy has them. No other values in [0, 1] with this
+mean have a larger one, so the bound holds for these too.
 It is narrower than Hoeffding's in large samples with a mean near 0 or 1, and wider in small ones,
 since the theorem estimates the variance. Chernoff's inequality is never wider.
 

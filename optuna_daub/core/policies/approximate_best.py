@@ -37,6 +37,7 @@ from optuna_daub.core.intervals.confidence import confidence_interval
 from optuna_daub.core.intervals.interval import Interval
 from optuna_daub.core.policies.policy import Needs
 from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.policies.policy import nothing_left
 from optuna_daub.core.policies.schedulers import Scheduler
 from optuna_daub.core.policies.schedulers import candidates
 from optuna_daub.core.policies.schedulers import gradient_ci
@@ -76,9 +77,13 @@ class BestGuess:
     """Probability that the distance is at most `gap`: 1 - delta."""
 
     def __str__(self) -> str:
-        gap = math.ceil(self.gap * 1000) / 1000  # round up: the sentence must stay true
-        within = f"within {gap:.3f} of the best with probability {self.probability:g}"
+        within = f"within {self.gap_shown} of the best with probability {self.probability:.15g}"
         return f"learner {self.learner} is {within}"
+
+    @property
+    def gap_shown(self) -> str:
+        """The gap, rounded up to three decimals, so sentences stay true."""
+        return f"{math.ceil(self.gap * 1000) / 1000:g}"
 
 
 @dataclass(frozen=True)
@@ -200,8 +205,9 @@ class ABC(Policy):
         lost = sum(curve.cause not in ("", "ruled out") for curve in pool.curves.values())
         left_out = f" ({lost} failed or infeasible, of which nothing is claimed)" if lost else ""
         return (
-            f"Learner {learner} is within {guess.gap:.3g} of the best of {self._n(pool)} learners"
-            f"{left_out} with probability {guess.probability:g}. Seen: {self._extent(probes)}. "
+            f"Learner {learner} is within {guess.gap_shown} of the best of {self._n(pool)} "
+            f"learners{left_out} with probability {guess.probability:.15g}. "
+            f"Seen: {self._extent(probes)}. "
             f"Rests on the {rule} inequality, delta / n^2 = {self.failure(pool):.2g} per "
             f"interval, and on these conditions: {'; '.join(ASSUMPTIONS)}."
         )
@@ -293,11 +299,11 @@ class ABC(Policy):
 
     def _answer(self, pool: Pool, winner: LearningCurve) -> Extend | Finish | Wait:
         """Return the last decisions for the only learner left."""
-        gap = self.guess(pool, winner.learner).gap
+        guess = self.guess(pool, winner.learner)
         # The gap is larger if a learner that failed had ruled others out, or if the winner's own
         # lower end has fallen since.
-        gap = self.epsilon if gap <= self.epsilon else math.ceil(gap * 1000) / 1000
-        promise = f"within {gap:g} of the best with probability {1 - self.delta:g}"
+        gap = f"{self.epsilon:g}" if guess.gap <= self.epsilon else guess.gap_shown
+        promise = f"within {gap} of the best with probability {guess.probability:.15g}"
         if self._is_full(winner):
             text = f"{promise}; trained on all {winner.size:,} examples with score {{0}}"
             return Finish(winner.learner, Reason(text, (winner.score,)))
@@ -312,14 +318,8 @@ class ABC(Policy):
         """Return the reason to end without an answer. A learner that is ruled out stays so."""
         intervals = pool.once(self._intervals)
         ends = {i: intervals[i] for i, c in pool.curves.items() if c.cause == "ruled out"}
-        if not ends:
-            return Reason("no learner is left")
-        best = _leader(ends)
-        text = (
-            "no learner is left: those not ruled out have failed or are infeasible; of those "
-            f"ruled out, learner {best} has the {{largest}} lower end {{0}}"
-        )
-        return Reason(text, (ends[best].lower,))
+        best = _leader(ends) if ends else None
+        return nothing_left(best, "lower end {0}", 0.0 if best is None else ends[best].lower)
 
     def _extension(self, pool: Pool, alive: Sequence[LearningCurve]) -> Extend | Wait:
         """Return the next size of the first free learner in the scheduler's order."""

@@ -32,7 +32,6 @@ from optuna_daub.core.decision import Ranking
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.forecast import Forecaster
-from optuna_daub.core.forecasts.projection import POINTS
 from optuna_daub.core.forecasts.projection import Projection
 from optuna_daub.core.intervals.interval import Interval
 from optuna_daub.core.policies.policy import Needs
@@ -90,11 +89,11 @@ class DAUB(Policy):
                 f"`first_sizes` must be some of the training sizes {sizes}, increasing, but got "
                 f"{self.first_sizes}."
             )
-        if isinstance(self.forecaster, Projection) and len(self.first_sizes) < POINTS:
+        if len(self.first_sizes) < (least := self.forecaster.min_points):
             raise ValueError(
-                f"`first_sizes` must be at least {POINTS} sizes if `forecaster` is a Projection, "
-                f"whose bound is a line through {POINTS} scores, but got {self.first_sizes}. "
-                "Leave it out, or pass `forecaster=Joint()`."
+                f"`first_sizes` must be at least {least} sizes, since the bounds of "
+                f"{type(self.forecaster).__name__} need as many scores, but got "
+                f"{self.first_sizes}. Leave it out, or pass `forecaster=Joint()`."
             )
         if not 0 < number("confidence", self.confidence) < 1:
             raise ValueError(f"`confidence` must be in (0, 1), but got {self.confidence}.")

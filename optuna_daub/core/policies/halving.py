@@ -20,6 +20,7 @@ from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.policies.policy import Needs
 from optuna_daub.core.policies.policy import Policy
+from optuna_daub.core.policies.policy import nothing_left
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.sizes import next_size
 
@@ -57,7 +58,8 @@ class SuccessiveHalving(Policy):
         """Return the next decision. A pass of the loop in [1] Algorithm 1 is one size here."""
         alive = [curve for curve in pool.curves.values() if not curve.dropped]
         smallest = min((curve.size for curve in alive), default=0)
-        behind = [c for c in alive if c.size == smallest and c.learner not in pool.busy]
+        last = [curve for curve in alive if curve.size == smallest]
+        behind = [curve for curve in last if curve.learner not in pool.busy]
         following = next(iter(behind), None)  # in the order of ids
         if pool.may_propose and (smallest or following is None):
             return Propose(self.sizes[0], Reason("every learner is trained on the smallest size"))
@@ -68,8 +70,8 @@ class SuccessiveHalving(Policy):
             return Finish(best.learner, Reason("best of the last round with {0}", (best.score,)))
         # Learners on larger sizes have won this round, and keep their places in it. So a process
         # that opens the study later, and remembers no drops, makes them again.
-        if smallest and behind and self._has_losers(pool, smallest):
-            loser = min(behind, key=_order)
+        if smallest and self._has_losers(pool, smallest):
+            loser = min(last, key=_order)  # also a busy one, so all processes agree
             text = f"score {{0}} at {smallest:,} is the worst left; {{1}} of {best.learner} leads"
             return Drop(loser.learner, Reason(text, (loser.score, best.score)))
         if following is None:
@@ -91,13 +93,9 @@ def _nothing_left(pool: Pool) -> Reason:
     """Return the reason to end without an answer. A learner that is ruled out stays so."""
     ruled_out = [curve for curve in pool.curves.values() if curve.cause == "ruled out"]
     if not ruled_out:
-        return Reason("no learner is left")
+        return nothing_left()
     best = max(ruled_out, key=_order)
-    text = (
-        "no learner is left: those not ruled out have failed or are infeasible; of those "
-        f"ruled out, learner {best.learner} has the {{largest}} score {{0}}, at {best.size:,}"
-    )
-    return Reason(text, (best.score,))
+    return nothing_left(best.learner, f"score {{0}}, at {best.size:,}", best.score)
 
 
 def _has_passed(size: int, curve: LearningCurve) -> bool:

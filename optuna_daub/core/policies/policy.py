@@ -166,3 +166,20 @@ class Policy(ABC):
         """Return the promise for a learner as a sentence. By default there is none."""
         del pool, learner
         return None
+
+
+def nothing_left(best: int | None = None, what: str = "", score: float = 0.0) -> Reason:
+    """Return the reason to end without an answer.
+
+    Args:
+        best: best learner of those ruled out, which stay so; None without any.
+        what: in what it is best, with `{0}` for the score.
+        score: that score.
+    """
+    if best is None:
+        return Reason("no learner is left")
+    text = (
+        "no learner is left: those not ruled out have failed or are infeasible; of those ruled "
+        f"out, learner {best} has the {{largest}} {what}"
+    )
+    return Reason(text, (score,))

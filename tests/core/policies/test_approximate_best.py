@@ -302,7 +302,7 @@ def test_the_gap_is_told_rounded_upwards() -> None:
     assert str(BestGuess(3, 0.0301, 0.9)) == (
         "learner 3 is within 0.031 of the best with probability 0.9"
     )
-    assert "within 0.010 of" in str(BestGuess(3, 0.01, 0.9))
+    assert "within 0.01 of" in str(BestGuess(3, 0.01, 0.9))
 
 
 # ---- Edges -------------------------------------------------------------------------------------

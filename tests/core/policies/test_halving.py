@@ -98,6 +98,8 @@ LAST_OF_ROUND = "the last learners of this round are being trained"
         ("4: .5 | 2: .5", "drops 4", ""),
         # It waits for the round to end.
         ("0: .5 busy | 1: .5 busy | 2: .5 out | 3: dropped", "waits", LAST_OF_ROUND),
+        # One that is busy may be the worst: all processes drop the same.
+        ("0: .9 | 1: .1 busy | 2: .8 | 3: .7", "drops 1", "score 0.100 at 1,000 is the worst"),
         # Learners that come late compete for the places of the round that are left.
         ("0: dropped | 1: dropped | 2: .8 .9 | 3: .8 .9 | 4: .1 | 5: .1", "drops 5", "0.100 at"),
         ("0: dropped | 1: dropped | 2: .8 .7 | 3: .7 .9 | 4: .9 | 5: .8", "drops 5", "0.800 at"),
