@@ -185,9 +185,9 @@ def _split_features(estimator: Any, n_features: int) -> set[int] | None:
     # The last classifier of a stack may look at all columns.
     if not hasattr(estimator, "estimators_") or hasattr(estimator, "final_estimator_"):
         return None
-    # Gradient boosting may start from another classifier's predictions.
+    # Gradient boosting may start from another classifier, which may look at all columns.
     if not isinstance(getattr(estimator, "init_", "zero"), str | DummyClassifier):
-        return None
+        return set(range(n_features))
     found = estimator.estimators_
     # np.ravel of a list would take apart members that are ensembles themselves.
     members = found.ravel().tolist() if isinstance(found, np.ndarray) else list(found)
