@@ -27,7 +27,7 @@ _MARK = "search"
 TRAINING = "way of training"
 """Name of a setting that older records lack; it may have been any."""
 
-_UNSAID = "settings that do not say it"
+_UNSAID = "an unknown value"
 """Text in place of a setting that an older record lacks."""
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.optional import imported
 
 
 def matched(X: Any, like: Any) -> Any:
@@ -94,6 +95,8 @@ def stacked(first: Any, second: Any) -> Any:
         import polars as pl  # the caller has it
 
         return pl.concat([first, second], how="vertical_relaxed")
+    if hasattr(first, "column_names"):
+        return imported("pyarrow", extra="data").concat_tables([first, second])
     if isinstance(first, list):
         return [*first, *second]
     return np.concatenate([first, second])

@@ -144,9 +144,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         sampler: Optuna sampler that proposes candidates. None: `TPESampler` if `n_candidates` is
             given, else the model of `DataAllocationSampler`; seeded by `random_state`.
         storage: storage of Optuna for the study, such as "sqlite:///study.db"; None: in memory.
-            A password in it is never shown. A fitted search is pickled without it, and with a
-            copy of the study in memory. A search that was not fitted is pickled with it, for the
-            process that fits it.
+            No repr, message or log shows a password in it. A fitted search is pickled without it,
+            with a copy of the study in memory; one that was not fitted is pickled with it.
         study_name: name of the study in the storage. An existing study is continued, also by
             several processes at a time: fit with the same data, space, estimator, scorers,
             `refit`, `cv`, training sizes, and an int as `random_state`. `timeout` then counts

@@ -169,7 +169,7 @@ def linear(
             core, unless the training is within `threadpoolctl.threadpool_limits(jobs)`.
         seed: not used: both models have one solution.
         categories: positions of the columns of `X` that hold codes of categories. Each becomes a
-            column for each of its 50 most frequent codes.
+            column for each of its 49 most frequent codes, and one for the others.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()

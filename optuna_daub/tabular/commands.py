@@ -18,6 +18,7 @@ from optuna_daub.spaces import SPACES
 from optuna_daub.study.messages import message_of
 from optuna_daub.tabular.fitting import fit
 from optuna_daub.tabular.model import TabularModel
+from optuna_daub.tabular.model import part_of
 from optuna_daub.tabular.reading import READABLE
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import imported
@@ -110,18 +111,22 @@ def _check_path(name: str, path: Path | None, *others: Path | None) -> None:
     """Raise a TableError if a path cannot be written to, or is another argument's too."""
     if path is None:
         return
-    if path.resolve() in [other.resolve() for other in others if other is not None]:
+    target = path.resolve()  # of a link, which stays
+    if target in [other.resolve() for other in others if other is not None]:
         raise TableError(
             f"`{name}` must be a file of its own, but {path} is another argument too."
         )
-    try:
-        is_new = not path.exists()
-        path.open("ab").close()
-    except OSError as error:  # no such folder, a folder, not allowed, a name too long
-        got = f"{brief(str(path))}: {error.strerror}"
-        raise TableError(f"`{name}` must be a file that can be written, but got {got}.") from error
-    if is_new:
-        path.unlink()
+    for file in (target, part_of(target)):
+        try:
+            is_new = not file.exists()
+            file.open("ab").close()
+        except OSError as error:  # no such folder, a folder, not allowed, a name too long
+            got = f"{brief(str(path))}: {error.strerror}"
+            raise TableError(
+                f"`{name}` must be a file that can be written, but got {got}."
+            ) from error
+        if is_new:
+            file.unlink()
 
 
 def _example(asked: argparse.Namespace, say: Any) -> None:

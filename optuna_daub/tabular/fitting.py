@@ -160,7 +160,7 @@ def fit(
         curves = learning_curves(study)
         failures = _failures(curves)
         if best is None:
-            reasons = "; ".join(failures) or "there was no time"
+            reasons = "; ".join(failures).rstrip(".") or "there was no time"
             raise RuntimeError(f"No model could be trained: {reasons}.")
         everything = sample_agreement(study).everything.seconds
         guess = search.guess()

@@ -46,6 +46,18 @@ class Metric:
         """True if it compares squared errors of amounts, which all models minimize."""
         return self.scoring in ("r2", "explained_variance") or "squared_error" in self.scoring
 
+    def lowest(self, amounts: NDArray[np.float64]) -> float | None:
+        """Return the lowest prediction that it can compare; None if all can be.
+
+        A hundredth of the mean is small beside the error of an amount.
+
+        >>> Metric("poisson", "neg_mean_poisson_deviance", True).lowest(np.array([0.0, 2.0]))
+        0.01
+        """
+        if self.scoring in ("neg_mean_poisson_deviance", "neg_mean_gamma_deviance"):
+            return float(amounts.mean()) / 100.0
+        return min(0.0, float(amounts.min())) if self.compares_logs else None
+
     def shown(self, score: float) -> float:
         """Return a scorer's score as the user's metric.
 
@@ -79,6 +91,8 @@ ALIASES: Mapping[Task, Mapping[str, str]] = MappingProxyType(
             "cross_entropy": "neg_log_loss",
             "auc": "roc_auc",
             "roc_auc_weighted": "roc_auc_ovr_weighted",
+            "roc_auc_ovr_macro": "roc_auc_ovr",
+            "roc_auc_ovo_macro": "roc_auc_ovo",
             "ap": "average_precision",
             "macro_f1": "f1_macro",
             "micro_f1": "f1_micro",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
@@ -69,7 +70,7 @@ class Found:
     """Expected seconds of training each model on all the data."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TabularModel:
     """The best model for a table, fitted; `str` of it is a summary.
 
@@ -139,8 +140,20 @@ class TabularModel:
         return read_table(table, header=header, learnt=learnt).frame
 
     def save(self, path: str | Path) -> None:
-        """Write the model, without its study, to a file for `joblib.load`."""
-        imported("joblib").dump(replace(self, study=None), path)
+        """Write the model, without its study, to a file for `joblib.load`.
+
+        A file that is there is replaced once the new one is complete.
+        """
+        path, joblib = Path(path).resolve(), imported("joblib")  # a link stays
+        part, saved = part_of(path), replace(self, study=None)
+        try:
+            joblib.dump(saved, part)
+            if part != path:
+                part.replace(path)
+        except BaseException:
+            if part != path:
+                part.unlink(missing_ok=True)
+            raise
 
     def report(self, path: str | Path) -> None:
         """Write a report with pictures as one HTML file that needs no network.
@@ -155,6 +168,12 @@ class TabularModel:
 
     def __str__(self) -> str:
         return summary(self)
+
+
+def part_of(path: Path) -> Path:
+    """Return the file that is written before it replaces `path`: a device is written itself."""
+    is_device = os.path.exists(path) and not os.path.isfile(path)  # no error for a long name
+    return path if is_device else path.with_name(f"{path.name}.part")
 
 
 def summary(model: TabularModel) -> str:
@@ -180,7 +199,7 @@ def summary(model: TabularModel) -> str:
             "time to score it on more."
         )
     lines += [
-        f"The saved model was fitted on {found.n_fitted:,} of {found.n_rows:,} rows.",
+        f"The final model was fitted on {found.n_fitted:,} of {found.n_rows:,} rows.",
         "",
         f"All in all {said_time(found.seconds)}.",
     ]

@@ -271,7 +271,6 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "dates": _as_dates,
     "categories": _as_categories,
     "words": _as_words,
-    "others": lambda column: column,  # dates in models that were saved by earlier versions
 }
 """Functions that read a column for skrub, by what it was in `fit`."""
 

@@ -41,6 +41,8 @@ READABLE = "CSV and TSV (also .gz, .bz2, .xz, .zip), Parquet (.parquet) and Exce
 MAX_LINES = 1000
 """Number of lines of an Excel file that are read to find names. In a frame, so many cells of each
 column of text are read to find the decimal sign."""
+MOST_EXACT = 2**53
+"""Largest number below which a float tells all whole numbers apart."""
 
 
 def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = None) -> Table:
@@ -79,6 +81,7 @@ def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = 
     check_names(names, learnt)
     if len(frame) == 0:
         none = "A table must have rows to learn from, but this one has none."
+        none = "A table must have rows to predict, but this one has none." if learnt else none
         raise TableError(" ".join([none, *table.notes]))  # one may tell of another sheet
     notes = (*table.notes, *_left_out(frame.index))
     frame = _without_arrow(frame.set_axis(names, axis=1).reset_index(drop=True))
@@ -146,7 +149,7 @@ def _as_pandas(source: Any) -> Any:
         source = source.collect()
     try:
         if hasattr(source, "to_pandas"):  # polars, pyarrow and most others
-            return source.to_pandas()
+            return _with_exact_wholes(source.to_pandas(), source)
         if source is None:
             raise TypeError  # for pandas an empty frame
         return pandas.DataFrame(source)
@@ -155,8 +158,30 @@ def _as_pandas(source: Any) -> Any:
     except Exception as error:  # also of an object whose items cannot be read
         raise TableError(
             "A table must be the path of a file or a frame of pandas, polars or pyarrow, but got "
-            f"{brief(source)}."
+            f"{brief(source)}, which pandas cannot hold: {message_of(error).rstrip('.')}."
         ) from error
+
+
+def _with_exact_wholes(frame: Any, source: Any) -> Any:
+    """Return a frame whose whole numbers beyond 2^53 are exact, also in columns with gaps.
+
+    pandas makes floats of these, so different ones may become equal.
+    """
+    pandas = imported("pandas")
+    for at, name in enumerate(frame.columns):
+        column = frame.iloc[:, at]
+        if not _may_be_inexact(column):
+            continue
+        given = source[name]
+        cells = given.to_pylist() if hasattr(given, "to_pylist") else given.to_list()
+        if all(cell is None or isinstance(cell, int) for cell in cells):
+            frame.isetitem(at, pandas.Series(pandas.array(cells, dtype="Int64"), frame.index))
+    return frame
+
+
+def _may_be_inexact(column: Any) -> bool:
+    """Return whether a column has floats that may stand for other whole numbers."""
+    return column.dtype.kind == "f" and bool((column.abs() > MOST_EXACT).any())
 
 
 def _without_arrow(frame: Any) -> Any:
@@ -168,9 +193,12 @@ def _without_arrow(frame: Any) -> Any:
         if isinstance(kind, arrow):
             column = frame.iloc[:, at]
             whole = f"{'U' * (kind.kind == 'u')}Int{8 * kind.itemsize}"
-            as_pandas = column.array.__arrow_array__().to_pandas
-            found = column.astype(whole) if kind.kind in "iu" else as_pandas()
-            frame.isetitem(at, pandas.Series(found.array, frame.index))
+            given = column.array.__arrow_array__()
+            if kind.kind in "iu":  # exact, unlike `astype`
+                found = pandas.api.types.pandas_dtype(whole).__from_arrow__(given)
+            else:
+                found = given.to_pandas().array
+            frame.isetitem(at, pandas.Series(found, frame.index))
     return frame
 
 
@@ -181,7 +209,10 @@ def _read_file(path: Path, header: Header, learnt: Learnt | None) -> Table:
     ending = endings[-1] if endings else ""
     try:
         if ending in PARQUET:
-            return Table(pandas.read_parquet(path))
+            frame = pandas.read_parquet(path)
+            if any(_may_be_inexact(frame[name]) for name in frame.columns):
+                frame = pandas.read_parquet(path, dtype_backend="pyarrow")
+            return Table(frame)
         if ending in EXCEL:
             return _read_excel(path, header, learnt)
         if ending in TEXT or (ending in COMPRESSED and {*endings[:-1]} & {*TEXT}):

@@ -47,9 +47,10 @@ ROWS_FOR_THREADS = 10_000
 
 Say = Callable[[str], object]
 
-_ANY = dict.fromkeys(("rate", "rows", "columns", "l1", "l2", "leaf_weight"), 1.0) | {
+_WARM_UP = dict.fromkeys(("rate", "rows", "columns", "l1", "l2", "leaf_weight"), 1.0) | {
     "leaf_rows": 2
 }
+"""Parameters of boosters that are fitted once, so their packages are loaded."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,13 @@ class Search:
         # Boosters keep amounts in 32 bits, and do not split for gains below 1e-15. So they would
         # learn nothing of times near 1.7e9 seconds, nor of lengths near 1e-9 metres.
         scaled = TransformedTargetRegressor(model, transformer=_TargetScaler())
-        if self.metric.compares_logs and self.y.min() >= 0:
-            return TransformedTargetRegressor(
-                scaled, func=_as_it_is, inverse_func=_at_least_0, check_inverse=False
-            )
-        return scaled
+        lowest = self.metric.lowest(self.y)
+        if lowest is None:
+            return scaled
+        cut = partial(np.maximum, lowest)
+        return TransformedTargetRegressor(
+            scaled, func=_as_it_is, inverse_func=cut, check_inverse=False
+        )
 
     def objective(self, build: Callable[..., Any], X: NDArray[Any]) -> TrainingSizeObjective:
         """Return an objective that scores models on the rows of this search."""
@@ -168,6 +171,7 @@ class Search:
             say("Interrupted: the best model so far is taken.")
             if best_learner(study) is None:
                 raise
+            return Searched(study, objective, kept.model, is_interrupted=True)
         return Searched(study, objective, kept.model)
 
     def winner(
@@ -196,7 +200,7 @@ class Search:
         scored.
         """
         X, y = self.X, self.y
-        n = self._n_affordable(winner, left)
+        n = self._n_affordable(winner, 0.0 if searched.is_interrupted else left)
         if n < len(y):
             is_full = winner.size == searched.objective.n_train
             if n <= winner.size or is_full:
@@ -259,6 +263,8 @@ class Searched:
     objective: TrainingSizeObjective
     leading: Leading | None
     """The model with the best score, if it was kept."""
+    is_interrupted: bool = False
+    """True after Ctrl-C: nobody waits for another training."""
 
     def model_of(self, params: Mapping[str, Any], size: int) -> Any:
         """Return the model that was trained on `size` rows and scored, None if it is gone."""
@@ -333,15 +339,11 @@ def _as_it_is(amounts: NDArray[Any]) -> NDArray[Any]:
     return amounts
 
 
-def _at_least_0(amounts: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(np.maximum(amounts, 0.0))
-
-
 def _warm_up(models: Sequence[str] | None) -> None:
     """Import the packages of models, so their time does not count as training time."""
     for name in ("lightgbm", "xgboost"):
         if models is None or name in models:
-            trial = FixedTrial({"trees": 4, "leaves": 4, **_ANY})
+            trial = FixedTrial({"trees": 4, "leaves": 4, **_WARM_UP})
             model = getattr(spaces, name)(trial, 16, task="regression")
             model.fit(np.arange(16.0)[:, None], np.arange(16.0))
 

@@ -94,7 +94,7 @@ class Table:
     written: Mapping[str, Any] = field(default_factory=dict)
     """Columns as written in the file, by name, if reading has changed them."""
     is_from_text: bool = False
-    """True for a text file, whose words are read."""
+    """True for a text file: its numbers are read already."""
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def _read(
     is_category = isinstance(column.dtype, pandas.CategoricalDtype)
     may_be_more = kind == "text" and (given == "regression" or not is_category)
     if may_be_more and given != "classification":
-        # So few dates or durations as text are amounts only if asked for.
+        # Text with few different dates or durations stays text, unless amounts are asked for.
         few = 0 if given else FEW_VALUES
         kind, known, words = times_among(known, name, few)
     if may_be_more and kind == "text":

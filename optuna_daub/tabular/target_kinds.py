@@ -65,7 +65,9 @@ def _kind_of_objects(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
     if found == {"bool"}:
         return "yes or no", known.astype(bool)
     if found <= {"number", "bool"}:
-        return "numbers", as_numbers(known)
+        are_whole = all(isinstance(value, numbers.Integral) for value in known)
+        exact = known.infer_objects() if are_whole and found == {"number"} else known
+        return "numbers", exact if exact.dtype.kind in "iu" else as_numbers(known)
     if found == {"date"}:
         return "dates", _dates(known, name, pandas)
     if found == {"duration"}:

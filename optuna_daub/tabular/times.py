@@ -109,7 +109,8 @@ def date_forms(column: Any) -> Forms | None:
         swapped = unread.get(_swapped(best)) if _swapped(best) != best else None
         if swapped is not None and len(swapped) == len(unread[best]):
             first = "days" if best.startswith("%d") else "months"
-            notes.append(f"has dates such as {left.iloc[0]}: {first} are taken to come first")
+            read = left.drop(unread[best].index).iloc[0]
+            notes.append(f"has dates such as {read}: {first} are taken to come first")
         left = unread[best]
     if not found or len(words) - len(left) < NEARLY_ALL * len(words):
         return None

@@ -25,6 +25,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from optuna_daub import __main__ as program
 from optuna_daub.spaces import SPACES
+from optuna_daub.study import host
 from optuna_daub.study import learning_curves
 from optuna_daub.tabular import TableError
 from optuna_daub.tabular import TabularModel
@@ -582,6 +583,46 @@ def test_a_real_table_ends_in_a_model_better_than_a_guess(
     assert model.found.failures == ()
     rows = json.loads(shared("data/META.json").read_text())[name]["rows"]
     assert len(model.predict(path)) == rows
+
+
+def test_an_interrupted_save_leaves_the_earlier_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, _ = told(table(60), seconds=0.001)
+    (tmp_path / "link").symlink_to(tmp_path / "m")
+    model.save(tmp_path / "link")
+    before = (tmp_path / "m").read_bytes()
+
+    def interrupted(value: Any, path: Path) -> None:
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(joblib, "dump", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.save(tmp_path / "link")
+    assert (tmp_path / "m").read_bytes() == before
+    assert {file.name for file in tmp_path.iterdir()} == {"m", "link"}
+    commands._check_path("--save", tmp_path / "link")
+    (tmp_path / "m").unlink()
+    commands._check_path("--save", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert hash(model) == hash(model)
+
+
+def test_after_an_interruption_no_training_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch system waits some seconds only."""
+    fitted: list[int] = []
+
+    def interrupted(study: optuna.Study, objective: Any, **options: Any) -> None:
+        study.optimize(objective, n_trials=3)
+        monkeypatch.setattr(Search, "build", lambda *_: fitted.append(1))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(host, "optimize", interrupted)
+    model, said = told(table(2_500), seconds=600.0, models=["linear"])
+    assert "Interrupted: the best model so far is taken." in said
+    assert fitted == []
+    assert model.found.n_fitted == model.found.best.size
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that can be caught")

@@ -514,3 +514,32 @@ def test_an_index_that_is_data_is_left_out_and_said(index: Any) -> None:
     (said,) = read_table(frame).notes
     assert said == "Left out: the table's index (`reset_index()` makes it a column)."
     assert read_table(frame.set_axis([7, 3])).notes == ()
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "arrow types", "parquet"])
+def test_whole_numbers_of_64_bits_are_exact_beside_a_gap(kind: str, tmp_path: Path) -> None:
+    labels = [None, 2**60, 2**60 + 1] * 4
+    pyarrow = pytest.importorskip("pyarrow")
+    source: Any = pyarrow.table({"x": range(12), "y": labels})
+    if kind == "polars":
+        source = pytest.importorskip("polars").DataFrame({"x": range(12), "y": labels})
+    elif kind == "arrow types":
+        source = source.to_pandas(types_mapper=pandas.ArrowDtype)
+    elif kind == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(source, tmp_path / "t.parquet")
+        source = tmp_path / "t.parquet"
+    found = read_table(source).frame["y"]
+    assert [*found.dropna()] == [label for label in labels if label is not None]
+    assert found.isna().sum() == 4
+
+
+def test_a_frame_that_pandas_cannot_hold_is_refused_with_the_reason() -> None:
+    class Odd:
+        def to_pandas(self) -> None:
+            raise NotImplementedError("no 128 bits")
+
+        def __repr__(self) -> str:
+            return "an odd frame"
+
+    with pytest.raises(TableError, match=r"an odd frame, which pandas cannot hold: .*no 128 bits"):
+        read_table(Odd())

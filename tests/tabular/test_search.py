@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import warnings
 from dataclasses import replace
@@ -30,6 +31,7 @@ from optuna_daub.study import LearnerCurve
 from optuna_daub.study import learning_curves
 from optuna_daub.tabular import TabularModel
 from optuna_daub.tabular import fit
+from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.metrics import checked_metric
 from optuna_daub.tabular.process import limited
 from optuna_daub.tabular.search import Leading
@@ -275,7 +277,19 @@ def test_amounts_of_any_size_and_place_are_learnt(kind: str, scale: float, shift
     assert np.corrcoef(fitted.predict(X) - shift, amounts - shift)[0, 1] > 0.95
 
 
-def test_models_that_all_fail_end_in_a_sentence_on_the_metric() -> None:
+@pytest.mark.parametrize("metric", ["neg_mean_gamma_deviance", "neg_mean_poisson_deviance"])
+def test_no_prediction_is_below_what_the_metric_can_compare(metric: str) -> None:
+    frame = table()[["a", "b"]].assign(target=lambda t: np.exp(2 * t.a))
+    model, _ = told(frame, metric=metric, models=["linear"], seconds=0.5)
+    assert model.found.failures == ()
+    assert model.predict(frame).min() == pytest.approx(frame.target.mean() / 100)
+    assert pickle.loads(pickle.dumps(model.pipeline)).predict(frame[["a", "b"]]).min() > 0.0
+
+
+def test_models_that_all_fail_end_in_a_sentence_on_the_metric(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Metric, "lowest", lambda *_: None)
     frame = table()[["a", "b"]].assign(target=lambda t: np.exp(2 * t.a))
     options = {"metric": "neg_mean_gamma_deviance", "models": ["linear"], "seconds": 600.0}
     with pytest.raises(RuntimeError, match=r"could be trained: ValueError: .* positive") as error:

@@ -366,6 +366,13 @@ def test_true_and_false_are_the_same_in_any_spelling(task: Any) -> None:
         assert is_merged == ([*target.classes] == [False, True])
 
 
+def test_whole_numbers_stored_as_objects_stay_whole() -> None:
+    target = target_of(pandas.Series([0, 1] * HALF, dtype=object))
+    assert repr([*target.classes]) in ("[0, 1]", "[np.int64(0), np.int64(1)]")
+    exact = target_of(pandas.Series([2**53, 2**53 + 1] * HALF, dtype=object))
+    assert [*exact.classes] == [2**53, 2**53 + 1]
+
+
 def test_digits_in_the_text_of_a_frame_are_classes_with_a_note() -> None:
     column = [*map(str, range(N // 2))] * 2
     target = target_of(column)
