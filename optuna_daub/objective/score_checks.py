@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier
 from sklearn.dummy import DummyRegressor
+from sklearn.metrics import explained_variance_score
+from sklearn.metrics import r2_score
 
 from optuna_daub.core.checks import brief
 from optuna_daub.objective.data import Rows
@@ -98,6 +100,7 @@ def check_scorable(
     # NaN of a classification depends on what is predicted, as a likelihood ratio does.
     if scoring.task == "regression":
         _check_no_nan(scores, scoring, scored)
+        _check_varied(scoring, scored)
 
 
 def _scores_of(
@@ -170,6 +173,21 @@ def _check_no_nan(scores: Mapping[int, float], scoring: Scoring, scored: Sequenc
             "whatever is predicted. Score more rows, by fewer folds or a larger `test_size`, or "
             'take a mean of errors, as "neg_mean_absolute_error" is.'
         )
+
+
+def _check_varied(scoring: Scoring, scored: Sequence[Rows]) -> None:
+    """Raise a ValueError if R2 compares errors with those of a mean that has none."""
+    if getattr(scoring.scorer, "_score_func", None) not in (r2_score, explained_variance_score):
+        return
+    for number, rows in enumerate(scored, start=1):
+        if rows.y.ndim == 1 and (rows.y == rows.y[:1]).all():
+            raise ValueError(
+                f"`scoring={brief(scoring.given)}` needs different values of `y` to score, but "
+                f"all {len(rows):,}{_of_fold(number, scored)} are "
+                f"{brief(rows.y[:1].tolist()[0])}, so it would be 1 or 0. Score more rows, or "
+                "take a mean of errors, as "
+                '"neg_mean_absolute_error" is.'
+            )
 
 
 def _way_out(scoring: Scoring, y: NDArray[Any]) -> str:

@@ -307,3 +307,17 @@ def test_weights_that_are_all_0_are_refused_if_they_are_used() -> None:
     assert weighed(ones, zeros).n_validation == 200
     with pytest.raises(ValueError, match="all 200 weights of `sample_weight_valid` are 0"):
         weighed(ones, zeros, weighted_score=True)
+
+
+@pytest.mark.parametrize("scoring", ["r2", "explained_variance"])
+def test_r2_is_refused_where_all_targets_to_score_are_equal(scoring: Any) -> None:
+    """It would be 1 or 0, whatever is predicted: a table with few amounts above 0."""
+    y = np.zeros(N)
+    y[TURN[:3]] = 5.0
+    with pytest.raises(ValueError, match=r"needs different values of `y` to score, but all .* 0"):
+        TrainingSizeObjective(
+            lambda trial: DecisionTreeRegressor(), X, y, scoring=scoring, shuffle=False
+        )
+    TrainingSizeObjective(
+        lambda trial: DecisionTreeRegressor(), X, y, scoring="neg_mean_absolute_error"
+    )
