@@ -14,7 +14,6 @@ trials. So a second study beside the first one has one trial per learner.
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 import uuid
@@ -29,13 +28,14 @@ import optuna
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
 
-from optuna_daub.core.checks import number
+from optuna_daub.core.checks import seconds_between
 from optuna_daub.core.optional import imported
 from optuna_daub.study import bulk
 from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.one_row import learner_rows
+from optuna_daub.study.one_row import learners_name
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import looking
 from optuna_daub.visualization import plot_allocations
@@ -172,10 +172,8 @@ class DashboardCallback:
     """
 
     def __init__(self, *, every: float = 10.0) -> None:
-        if not 0 <= number("every", every) < math.inf:
-            raise ValueError(f"`every` must be at least 0 seconds and finite, but got {every}.")
+        self._every = seconds_between(every)
         imported("plotly.graph_objects", extra="dashboard")
-        self._every = every
         self._next = 0.0
         self._last: _Drawing | None = None
 
@@ -255,10 +253,7 @@ def _write(
 
 def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | None:
     """Write the study of learners and return its id. If the name is taken, return None."""
-    name, mark = (
-        f"{study.study_name} (learners)",
-        records.prefixed({"learners_of": study.study_name}),
-    )
+    name, mark = learners_name(study), _mark(study)
     storage = log.storage_of(study)
     try:
         study_id = storage.get_study_id_from_name(name)
@@ -290,12 +285,16 @@ def _update_learners(study: optuna.Study, rows: Sequence[FrozenTrial]) -> int | 
 def _learners_id(study: optuna.Study) -> int | None:
     """Return the id of the study of learners, None if there is none."""
     try:
-        study_id = log.storage_of(study).get_study_id_from_name(f"{study.study_name} (learners)")
+        study_id = log.storage_of(study).get_study_id_from_name(learners_name(study))
     except KeyError:
         return None
-    mark = records.prefixed({"learners_of": study.study_name})
-    is_ours = mark.items() <= log.storage_of(study).get_study_system_attrs(study_id).items()
-    return study_id if is_ours else None
+    stored = log.storage_of(study).get_study_system_attrs(study_id)
+    return study_id if _mark(study).items() <= stored.items() else None
+
+
+def _mark(study: optuna.Study) -> dict[str, Any]:
+    """Return the attribute by which the study of learners is known as ours."""
+    return records.prefixed({"learners_of": study.study_name})
 
 
 def _figures(study: optuna.Study) -> dict[str, str]:

@@ -126,6 +126,17 @@ def seconds_above_0(value: object) -> float:
     return seconds
 
 
+def seconds_between(value: object) -> float:
+    """Return the seconds between two drawings, `every`.
+
+    Raises:
+        ValueError: if it is not a number, negative, or infinite.
+    """
+    if not 0 <= (seconds := number("every", value)) < math.inf:
+        raise ValueError(f"`every` must be at least 0 seconds and finite, but got {value}.")
+    return seconds
+
+
 def listed(name: str, value: object, of: str) -> list[object]:
     """Return the items of a list, a tuple, a set or an array.
 

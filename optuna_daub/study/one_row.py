@@ -72,7 +72,7 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
     """
     rows = learner_rows(study)
     storage = InMemoryStorage()
-    study_id = storage.create_new_study(study.directions, f"{study.study_name} (learners)")
+    study_id = storage.create_new_study(study.directions, learners_name(study))
     for name, value in study.user_attrs.items():
         storage.set_study_user_attr(study_id, name, value)
     if study.metric_names is not None:
@@ -80,6 +80,11 @@ def one_row_per_learner(study: optuna.Study) -> optuna.Study:
     for row in rows:
         storage.create_new_trial(study_id, row)  # `add_trial` refuses enqueued values out of range
     return optuna.Study(storage.get_study_name_from_id(study_id), storage)
+
+
+def learners_name(study: optuna.Study) -> str:
+    """Return the name of the study with one trial for each learner."""
+    return f"{study.study_name} (learners)"
 
 
 def learner_rows(study: optuna.Study) -> list[FrozenTrial]:

@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.agreement import sample_agreement
+from optuna_daub.study.one_row import learners_name
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import no_scores
@@ -45,7 +46,7 @@ def summary(study: optuna.Study, rows: Sequence[FrozenTrial], learners_id: int |
     if ranking := _ranking(study):
         lines.append(ranking)
     if learners_id is not None:
-        name = literal(f"{study.study_name} (learners)")
+        name = literal(learners_name(study))
         lines.append(f"One learner, one trial: [{name}]({page(learners_id)}).")
     return "\n".join(f"* {line}" for line in lines) + "\n\n" + _forecasts(study, rows)
 

@@ -14,7 +14,7 @@ import optuna
 from optuna.trial import FrozenTrial
 from tqdm.auto import tqdm
 
-from optuna_daub.core.checks import number
+from optuna_daub.core.checks import seconds_between
 from optuna_daub.study import host
 from optuna_daub.study import records
 from optuna_daub.study.results import BestLearner
@@ -70,9 +70,7 @@ class ProgressBar:
     """
 
     def __init__(self, *, every: float = 0.5) -> None:
-        if not 0 <= number("every", every) < math.inf:
-            raise ValueError(f"`every` must be at least 0 seconds and finite, but got {every}.")
-        self._every = every
+        self._every = seconds_between(every)
         self._next = 0.0
         self._bar: Any = None
         self._begun = 0.0
