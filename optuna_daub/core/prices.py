@@ -49,8 +49,8 @@ from optuna_daub.core.boxes import improvement
 from optuna_daub.core.boxes import price
 from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.cost_model import go_on
-from optuna_daub.core.costs.cost_model import of_new_examples
+from optuna_daub.core.costs.going_on import of_new_examples
+from optuna_daub.core.costs.going_on import rest_after
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.first_model import affordable
 from optuna_daub.core.first_model import is_likelier
@@ -246,9 +246,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         # A run is worth more as fewer are left, in seconds of the earlier runs.
         overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
     later = expected[:, -1] / np.maximum(chance, 1e-9) + effort
-    rest_of = np.ones((len(rows), len(stops)))
-    if go_on(pool.curves):  # then a look has paid for its examples
-        rest_of = (full - np.array(stops)) / (full - at)[:, None]
+    rest_of = rest_after(pool.curves, at[:, None], stops, full)
     # Steps straight to N have no look, so one outcome stands for all.
     ahead = improvement(mean, sd, over)
     promised = improvement(mean, sd, best_known)

@@ -15,8 +15,8 @@ import numpy as np
 import optuna
 
 from optuna_daub.core.checks import brief
-from optuna_daub.core.costs.cost_model import go_on
 from optuna_daub.core.costs.cost_model import typical_seconds
+from optuna_daub.core.costs.going_on import go_on
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Decision

@@ -31,7 +31,7 @@ from optuna_daub.core.costs.cost_model import IN_TIME
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.cost_model import of_new_examples
+from optuna_daub.core.costs.going_on import of_new_examples
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.prices import HASTE

@@ -23,7 +23,6 @@ from optuna_daub.core.costs.points import Array
 from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
@@ -157,38 +156,6 @@ class InExamples:
         """Return False, even if trainings were timed."""
         del pool
         return False
-
-
-def go_on(curves: Curves) -> bool:
-    """Return whether a training of any learner went on from an earlier model."""
-    return bool(curves.columns(_goes_on).any())
-
-
-def of_new_examples(found: Seconds, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
-    """Return the costs of the new examples alone, if trainings go on from earlier models.
-
-    They are in proportion. If no training of the pool went on, the costs stay as they are.
-
-    Args:
-        found: costs from scratch, shape (points, sizes); the learners come first.
-        pool: the pool.
-        sizes: the sizes.
-    """
-    if not go_on(pool.curves):
-        return found
-    seen = np.zeros((len(found.log_mean), 1))
-    seen[: len(pool.curves)] = pool.curves.columns(_size)
-    new = np.maximum(np.array(sizes) - seen, 1.0) / np.array(sizes)
-    return found._replace(log_mean=found.log_mean + np.log(new))
-
-
-def _goes_on(curve: LearningCurve) -> tuple[float]:
-    """Return whether a training of the learner went on from an earlier model."""
-    return (float(any(Cost.of(seen).examples < seen.size for seen in curve.observations)),)
-
-
-def _size(curve: LearningCurve) -> tuple[float]:
-    return (float(curve.size),)
 
 
 @dataclass(frozen=True)

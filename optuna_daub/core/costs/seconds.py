@@ -56,7 +56,7 @@ LEVEL_SD = 4.0
 """Standard deviation of the shared level around the median, e^4 or a factor of 55: the seconds
 decide."""
 ITERATIONS = 6
-"""Iterations of weights and variances. More change little and cost time."""
+"""Iterations of weights and variances. Not tuned."""
 CHECKS = 10.0
 """Weight of the stated variances in `Fitted.widened`, as a number of learners. It changes how
 often the intervals of `benchmarks/fit/seconds.py` hold."""

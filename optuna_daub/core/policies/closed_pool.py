@@ -37,9 +37,9 @@ from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.cost_model import go_on
 from optuna_daub.core.costs.cost_model import is_timed
-from optuna_daub.core.costs.cost_model import of_new_examples
+from optuna_daub.core.costs.going_on import of_new_examples
+from optuna_daub.core.costs.going_on import rest_after
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
@@ -170,9 +170,8 @@ def boxes(pool: Pool, terms: ClosedTerms) -> Boxes:
     kept = np.sqrt(sd[who] - shown) * np.sqrt(sd[who] + shown)
     costs = costs_of(pool, terms, tuple(stop for stop, _ in stops)).expected()
     way = np.concatenate([costs[some, i] for i, (_, some) in enumerate(stops)])
-    now, rest = later * way / to_full[who], later
-    if go_on(pool.curves):  # what a look has trained on need not be trained on again
-        rest = later * (full - at) / (full - table.size[who])
+    now = later * way / to_full[who]
+    rest = later * rest_after(pool.curves, table.size[who], at, full)
     found = index_with_look(mean[who], shown, kept, now, rest)
     found = np.where(way + to_full[who] <= left, found, -math.inf)
     # Assign from the worst to the best, so the best of a learner's stops is kept.
@@ -203,6 +202,8 @@ def _is_last_chance(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]) 
     best = int(np.where(expected <= left, mean, -math.inf).argmax())
     first = _model(terms).seconds(pool, (first_size(terms.sizes),)).latest[:, 0]
     following = first[waiting[:1]] if len(waiting) else first[len(table.size) :]
+    if not len(following):
+        return False  # every point of the space is a learner
     return bool(expected[best] <= left < latest[best] + float(np.median(following)))
 
 

@@ -21,9 +21,9 @@ from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.costs.cost_model import efforts
-from optuna_daub.core.costs.cost_model import of_new_examples
 from optuna_daub.core.costs.cost_model import taking_part
 from optuna_daub.core.costs.cost_model import typical_seconds
+from optuna_daub.core.costs.going_on import of_new_examples
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words

@@ -16,6 +16,7 @@ from optuna_daub.core import Joint
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
+from optuna_daub.core import Propose
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.policies.closed_pool import ClosedTerms
 from optuna_daub.core.policies.closed_pool import _asked
@@ -23,6 +24,7 @@ from optuna_daub.core.policies.closed_pool import boxes
 from optuna_daub.core.policies.closed_pool import costs_of
 from optuna_daub.core.policies.closed_pool import decide
 from optuna_daub.core.prices import leader_of
+from optuna_daub.core.proposals import Given
 
 
 SIZES = (500, 1000, 2000, 4000, 8000, 16000)
@@ -216,3 +218,11 @@ def test_with_a_time_limit_a_model_is_made_though_not_all_learners_were_tried(li
     assert any(curve.size == SIZES[-1] for curve in pool.curves.values())
     n_tried = sum(bool(curve.observations) for curve in pool.curves.values())
     assert n_tried >= (limit - 16.0) / 2.0
+
+
+def test_a_space_without_further_points_is_no_reason_to_hurry():
+    pool = pool_of([{1000: 0.7}, {1000: 0.6}], [[1.0], [1.0]])
+    pool = dataclasses.replace(pool, to_come=1, proposer=Given(np.empty((0, 0))))
+    for left in (0.5, 16.5, 100.0):
+        limited = dataclasses.replace(pool, left=Cost(0, left))
+        assert isinstance(decide(limited, terms(cost="seconds")), Propose)

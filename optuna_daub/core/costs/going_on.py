@@ -1,0 +1,60 @@
+"""Costs if trainings go on from earlier models: then only new examples are paid for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optuna_daub.core.costs.cost_model import Seconds
+from optuna_daub.core.costs.points import Array
+from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.pool import Cost
+from optuna_daub.core.pool import Curves
+from optuna_daub.core.pool import Pool
+
+
+def go_on(curves: Curves) -> bool:
+    """Return whether a training of any learner went on from an earlier model."""
+    return bool(curves.columns(_goes_on).any())
+
+
+def of_new_examples(found: Seconds, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
+    """Return the costs of the new examples alone, if trainings go on from earlier models.
+
+    They are in proportion. If no training of the pool went on, the costs stay as they are.
+
+    Args:
+        found: costs from scratch, shape (points, sizes); the learners come first.
+        pool: the pool.
+        sizes: the sizes.
+    """
+    if not go_on(pool.curves):
+        return found
+    seen = np.zeros((len(found.log_mean), 1))
+    seen[: len(pool.curves)] = pool.curves.columns(_size)
+    new = np.maximum(np.array(sizes) - seen, 1.0) / np.array(sizes)
+    return found._replace(log_mean=found.log_mean + np.log(new))
+
+
+def rest_after(curves: Curves, at: Array, stops: ArrayLike, full: int) -> Array:
+    """Return the cost from each stop to N, as a share of the cost from `at` to N.
+
+    It is below 1 only if trainings of the pool go on from earlier models.
+
+    Args:
+        curves: curves of the pool.
+        at: sizes trained on so far, below N.
+        stops: later sizes; both arrays have shapes that broadcast.
+        full: N.
+    """
+    share = (full - np.asarray(stops, np.float64)) / (full - at)
+    return share if go_on(curves) else np.ones_like(share)
+
+
+def _goes_on(curve: LearningCurve) -> tuple[float]:
+    """Return whether a training of the learner went on from an earlier model."""
+    return (float(any(Cost.of(seen).examples < seen.size for seen in curve.observations)),)
+
+
+def _size(curve: LearningCurve) -> tuple[float]:
+    return (float(curve.size),)
