@@ -39,7 +39,7 @@ a few clear favourites."""
 GAIN = 0.045
 """Height of simulated curves: on n of N examples a score is GAIN ((N / n)^0.35 - 1) below that at
 N on average, in units of the score. At a spread of 0.2 the first doubling from N / 16 gains 0.28
-standard deviations of the scores there. Not measured."""
+standard deviations of the scores there. It was chosen, not measured."""
 
 DECAY = 0.35
 """Exponent of simulated curves: their distance to the limit falls as n^-0.35, as in the median of

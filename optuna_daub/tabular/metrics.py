@@ -49,7 +49,7 @@ class Metric:
     def lowest(self, amounts: NDArray[np.float64]) -> float | None:
         """Return the lowest prediction that it can compare; None if all can be.
 
-        A hundredth of the mean is small beside the error of an amount.
+        For deviances, which compare ratios, it is a hundredth of the mean. Not tuned.
 
         >>> Metric("poisson", "neg_mean_poisson_deviance", True).lowest(np.array([0.0, 2.0]))
         0.01

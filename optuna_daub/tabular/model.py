@@ -171,9 +171,13 @@ class TabularModel:
 
 
 def part_of(path: Path) -> Path:
-    """Return the file that is written before it replaces `path`: a device is written itself."""
+    """Return the file that is written before it replaces `path`.
+
+    It is `path` itself for a device, and in a folder in which no file can be made.
+    """
     is_device = os.path.exists(path) and not os.path.isfile(path)  # no error for a long name
-    return path if is_device else path.with_name(f"{path.name}.part")
+    may_add = os.access(path.parent, os.W_OK)
+    return path if is_device or not may_add else path.with_name(f"{path.name}.part")
 
 
 def summary(model: TabularModel) -> str:

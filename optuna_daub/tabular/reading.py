@@ -181,7 +181,9 @@ def _with_exact_wholes(frame: Any, source: Any) -> Any:
 
 def _may_be_inexact(column: Any) -> bool:
     """Return whether a column has floats that may stand for other whole numbers."""
-    return column.dtype.kind == "f" and bool((column.abs() > MOST_EXACT).any())
+    if column.dtype.kind != "f" or not (column.abs() > MOST_EXACT).any():
+        return False
+    return bool((column.dropna() % 1 == 0).all())
 
 
 def _without_arrow(frame: Any) -> Any:
