@@ -31,7 +31,7 @@ N_POINTS = 7
 """Number of Gauss-Hermite points that stand for the score of a look. They are exact for
 polynomials of degree 13. The error of an index with a look is 0.06 standard deviations
 (`tests/core/test_boxes.py`)."""
-POINTS, WEIGHTS = np.polynomial.hermite_e.hermegauss(N_POINTS)
+OUTCOMES, WEIGHTS = np.polynomial.hermite_e.hermegauss(N_POINTS)
 """Possible results of a look, and their probabilities, both of shape (7,). Results are in standard
 deviations from the mean."""
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
@@ -108,7 +108,7 @@ def index_with_look(
     mean, shown, kept, now, later = np.broadcast_arrays(
         *(np.asarray(x, np.float64) for x in (mean, shown, kept, now, later))
     )
-    points = mean[..., None] + shown[..., None] * POINTS
+    points = mean[..., None] + shown[..., None] * OUTCOMES
     kept, later = kept[..., None], later[..., None]
     # Lower end: going on after every look is worth the mean less both costs.
     low = mean - now - later[..., 0]
@@ -124,6 +124,15 @@ def index_with_look(
     return np.asarray(low)
 
 
+def kept_after(sd: Numbers, shown: Numbers) -> Numbers:
+    """Return the standard deviation that is left after a look, sqrt(sd^2 - shown^2).
+
+    `shown` is at most `sd`.
+    """
+    # Both roots, since the squares of tiny scores are 0.
+    return np.asarray(np.sqrt(sd - shown) * np.sqrt(sd + shown))
+
+
 def after_look(mean: ArrayLike, shown: ArrayLike, kept: ArrayLike, over: ArrayLike) -> Numbers:
     """Return the expected improvement after each outcome of a look, shape (..., 7).
 
@@ -137,7 +146,7 @@ def after_look(mean: ArrayLike, shown: ArrayLike, kept: ArrayLike, over: ArrayLi
     mean, shown, kept, over = np.broadcast_arrays(
         *(np.asarray(x, np.float64) for x in (mean, shown, kept, over))
     )
-    points = mean[..., None] + shown[..., None] * POINTS
+    points = mean[..., None] + shown[..., None] * OUTCOMES
     return improvement(points, kept[..., None], over[..., None])
 
 

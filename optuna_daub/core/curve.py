@@ -30,7 +30,7 @@ SLOW = 3.0
 """Ratio of seconds above which a training counts as a slow call.
 
 The seconds are compared with those of a later training on more examples. Times that jitter by a
-third stay in."""
+third stay in. Not tuned."""
 
 
 Cause: TypeAlias = Literal["", "failed", "collapsed", "infeasible", "ruled out"]

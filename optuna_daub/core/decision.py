@@ -51,7 +51,7 @@ class Reason:
 
         Scores that it names are cut at the limits, in the direction of the core.
         """
-        scores = tuple([min(max(x, limits[0]), limits[1]) for x in self.scores])
+        scores = tuple(map(limits.cut, self.scores))
         # Two different scores beyond a limit are equal now: "1.000 < 1.000" would be false.
         are_equal = len({*scores}) < len({*self.scores})
         text = self.sentence.replace("{less}", "{less}=") if are_equal else self.sentence
@@ -107,7 +107,7 @@ class Ranking:
     def merit(self, learner: int | None) -> Reason:
         """Return the reason why a learner goes on; None stands for a new one."""
         own, (best, other) = self.value(learner), self.rival(learner)
-        if not math.isfinite(best):
+        if best == -math.inf:
             return self._told("{0}{unit}; no other learner can go on", own)
         if own > best:
             return self._told("{0}{unit} is the {largest}; next is {1} of " + other, own, best)
@@ -207,7 +207,8 @@ def _digits(values: tuple[float, ...]) -> list[str]:
 
     Less than a thousandth of the largest is shown as 0.
     """
-    values = tuple(0.0 if value < max(values) / 1000 else value for value in values)
+    least = max(map(abs, values)) / 1000
+    values = tuple(0.0 if abs(value) < least else value for value in values)
     different = len({*values})
     for digits in range(2, 8):
         texts = [f"{value:.{digits}g}" for value in values]

@@ -2,8 +2,8 @@
 
 The first training on all the data may cost twice what was spent so far. Until then a search looks
 for cheap learners. With a time limit this may take too long. So the cheapest learner goes on at
-once if one more look would make a model in time less likely. If no learner seems to be in time,
-only those go on that are at least as likely to be as a new one.
+once if one more look would make a model in time less likely. If no learner is likely to end in
+time, a learner goes on only if its chance is at least that of a new one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from optuna_daub.core.boxes import POINTS
+from optuna_daub.core.boxes import OUTCOMES
 from optuna_daub.core.boxes import WEIGHTS
 from optuna_daub.core.costs.cost_model import Seconds
 
@@ -68,7 +68,7 @@ def is_urgent(own: Seconds, new: Seconds, left: float, *, may_choose: bool) -> b
         return True
     sd, rest = own.log_sd[:, -1:], left - new.expected(left)[:, :1]
     shown = np.sqrt(np.maximum(new.log_sd[:, -1:] ** 2 - sd**2, 0.0))
-    faster = np.minimum(new.log_mean[:, -1:] + shown * POINTS, own.log_mean[:, -1:])
+    faster = np.minimum(new.log_mean[:, -1:] + shown * OUTCOMES, own.log_mean[:, -1:])
     then = Seconds(faster, np.full_like(faster, sd)).within(rest) @ WEIGHTS
     return bool(own.within(left)[0, -1] > (then.max() if may_choose else then.mean()))
 

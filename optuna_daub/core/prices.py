@@ -46,6 +46,7 @@ from optuna_daub.core.boxes import Numbers
 from optuna_daub.core.boxes import after_look
 from optuna_daub.core.boxes import best_of_others
 from optuna_daub.core.boxes import improvement
+from optuna_daub.core.boxes import kept_after
 from optuna_daub.core.boxes import price
 from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import Seconds
@@ -59,7 +60,8 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.pool import rows_of
 from optuna_daub.core.space import deciding
-from optuna_daub.core.steps import nearest
+from optuna_daub.core.steps import spaced
+from optuna_daub.core.steps import start_near
 
 
 HASTE = 0.03
@@ -67,13 +69,12 @@ HASTE = 0.03
 searches on surrogates lose with 0.01, 0.03 and 0.1 (`benchmarks/search.py --problems ranger`)."""
 LEAST_SHARE = 1 / 64
 """Smallest share of all the data that learners start on. Not tuned."""
-STOP_RATIO = 2.0
-"""Smallest ratio of consecutive sizes to stop at: a shorter step shows little. Not tuned."""
 LIKELY = 0.5
 """Probability of being in time that is enough for a training after a look, since the look will say
 more, and for the first look at a new algorithm. Not tuned; all else needs `IN_TIME`."""
-N_LOOKED_AT = 6
-"""Number of candidates with the largest prices whose looks are computed. Not tuned."""
+LOOK_RANK = 6
+"""Rank of a candidate's price without a look. Only looks of candidates whose price could be larger
+than that are computed. Not tuned."""
 MOST_LOOKED_AT = 160
 """Largest number of learners whose looks are computed (`benchmarks/decision_cost.py` says why)."""
 
@@ -162,14 +163,9 @@ def stops_of(sizes: tuple[int, ...]) -> tuple[int, ...]:
     >>> stops_of((500, 750, 1125, 1688, 2532, 3798, 5000))
     (500, 1688, 5000)
     """
-    least = min(nearest(sizes, LEAST_SHARE * sizes[-1]), sizes[-3])
-    stops = [sizes[-1]]
-    for size in reversed(sizes[:-1]):
-        if least <= size and size * STOP_RATIO <= stops[-1]:
-            stops.append(size)
-    if len(stops) > 1:
-        stops[-1] = least
-    return tuple(reversed(stops))
+    least = start_near(sizes, LEAST_SHARE)
+    stops = [size for size in reversed(spaced(sizes)) if size >= least]
+    return (least, *stops[1:]) if len(stops) > 1 else tuple(stops)
 
 
 def prices(pool: Pool, terms: Terms) -> Prices:
@@ -231,12 +227,17 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     # A number of runs says when a search ends, as a time limit does.
     lasted = max(spent, 1e-9) if pool.runs_left is None else math.inf
 
-    def in_time(way: float | Numbers) -> Numbers:
-        """Return the probability that a full training ends in time after `way` more seconds."""
+    def in_time(way: float | Numbers, rest: float | Numbers = 1.0) -> Numbers:
+        """Return the probability that what is then left of a full training ends in time.
+
+        Args:
+            way: seconds before it.
+            rest: share of a training on all the data that is left after them.
+        """
         if math.isinf(left):
             # What has lasted t goes on for c more with probability t / (t + c) [4].
-            return 1.0 / (1.0 + (way + expected[:, -1]) / lasted)
-        chance = to_full.within(left - way)
+            return 1.0 / (1.0 + (way + rest * expected[:, -1]) / lasted)
+        chance = to_full.within((left - way) / rest)
         return np.where((chance > LIKELY) | (not has_model), chance, 0.0)
 
     # Before the first full-data model, a training may be late: there is nothing to lose.
@@ -258,13 +259,13 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     # is at most what it would be if going on to N were free.
     has_hope = np.ones(len(rows), bool)
     has_hope[np.argsort(-ahead[: len(may_run)], kind="stable")[MOST_LOOKED_AT:]] = False
-    floor = np.sort(straight[len(may_run) :])[-N_LOOKED_AT:].min(initial=math.inf)
+    floor = np.sort(straight[len(may_run) :])[-LOOK_RANK:].min(initial=math.inf)
     for place, size in enumerate(stops[:-1]):
         if pool.runs_left == 0:
             break  # a learner suspended by the last run could not be resumed
         now = expected[:, place] + overhead
         # The look leaves less time for the training on all the data.
-        chance = in_time(expected[:, place])
+        chance = in_time(expected[:, place], rest_of[:, place])
         looks = has_hope & (at < size) & (chance > 0.0) & may_start[:, place]
         looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
         some = np.flatnonzero(looks)
@@ -272,8 +273,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         rest += effort[some] + overhead
         shown = content.once(_look, terms.forecaster, size, full)[rows[some]]
         shown = np.minimum(shown, sd[some])
-        kept = sd[some] * np.sqrt(1.0 - (shown / np.maximum(sd[some], 1e-300)) ** 2)
-        after = after_look(mean[some], shown, kept, over[some])
+        after = after_look(mean[some], shown, kept_after(sd[some], shown), over[some])
         found[rows[some], place] = price(after, now[some], rest, lost[some, place])
     if has_model and pool.runs_left != 0:
         # Only a training shows the seconds of a new algorithm. So its first learner starts small,
@@ -289,9 +289,10 @@ def prices(pool: Pool, terms: Terms) -> Prices:
 
 
 def _lost(promised: Numbers, latest: Numbers, costs: Numbers, left: float) -> Numbers:
-    """Return the improvement that comes too late after each step, shape (rows, stops).
+    """Return the improvement that each step makes impossible, shape (rows, stops).
 
-    After a training on all the data, another one promises only what exceeds its promise.
+    After it, too little time may be left for the best training on all the data. If the step is
+    such a training itself, only what another one promises beyond it can be lost.
 
     Args:
         promised: expected improvement by a training of each row on all the data.

@@ -37,7 +37,7 @@ N_RANDOM, N_BEST, N_NEAR, N_TOP, N_AROUND = 200, 5, 40, 6, 15
 with the best forecasts, candidates near each of them, candidates with the largest prices, and
 candidates around each of those. First guesses, not tuned; `benchmarks/search.py` shows what others
 lose."""
-N_RECENT = 30
+N_PROPOSED = 30
 """Number of learners tried last, which stand for another sampler's next proposals. Not tuned."""
 MOVED_SHARE, CHANGED_SHARE = 0.7, 0.2
 """Shares of a point's numbers that are moved, and of its words that are drawn anew. Not tuned."""
@@ -87,7 +87,7 @@ def _around(space: Space, rows: Rows, best: Rows, seed: tuple[int, ...]) -> Rows
 class LikeRecent:
     """Proposer of points with values taken from another sampler's latest proposals.
 
-    While these are fewer than `N_RECENT`, random points stand for the others.
+    While these are fewer than `N_PROPOSED`, random points stand for the others.
     """
 
     may_choose = False
@@ -95,7 +95,7 @@ class LikeRecent:
     def candidates(self, pool: Pool) -> Rows:
         """Return the candidates, shape (candidates, parameters)."""
         space, curves = pool.known_space, pool.curves
-        known = np.flatnonzero(curves.columns(_has_parameters)[:, 0])[-N_RECENT:]
+        known = np.flatnonzero(curves.columns(_has_parameters)[:, 0])[-N_PROPOSED:]
         if not len(known):
             return np.full((1, len(space.dimensions)), np.nan)
         rows = curves.once(rows_of, space)[known]
@@ -103,9 +103,9 @@ class LikeRecent:
         kept = deciding(space, rows)
         other = rows[rng.integers(len(rows), size=len(rows))]
         # Keep parameters that the other point lacks, and words that decide on parameters.
-        takes = ~np.isnan(rows) & ~np.isnan(other) & ~kept & (rng.random(rows.shape) < 0.5)
+        takes = ~np.isnan(rows) & ~np.isnan(other) & ~kept & (rng.random(rows.shape) < 1 / 2)
         # With one learner known, all candidates would be copies of it.
-        unlike = _random(space, rows, kept, N_RECENT - len(rows), rng)
+        unlike = _random(space, rows, kept, N_PROPOSED - len(rows), rng)
         return np.vstack([np.where(takes, other, rows), unlike])
 
 

@@ -33,22 +33,23 @@ FIRST_ROWS = 500
 """Default first size in examples, from the DAUB paper: on fewer a training saves little time, and
 its score says little."""
 
-FIRST_SHARE = 8
-"""Divisor of all examples: the first size is N / 8 if that is less than `FIRST_ROWS`."""
+FIRST_DIVISOR = 8
+"""Divisor of all examples: the first size is N / 8 if that is less than `FIRST_ROWS`. Not
+tuned."""
 
 MIN_ROWS = 10
 """Smallest default first size, in examples. Of two equally frequent classes both are in so many
 examples with probability 1 - 1/512."""
 
 
-def first_size(max_resource: int, reduction_factor: float) -> int:
+def default_min_resource(max_resource: int, reduction_factor: float) -> int:
     """Return the default smallest training size for `max_resource` examples.
 
     It is 500 as in the DAUB paper, or an eighth of all examples if that is less, but at least 10.
     It is smaller if there would be fewer than three sizes. Three sizes need a `max_resource` of at
     least 3 and at least `reduction_factor`^2.
 
-    >>> [first_size(full, 1.5) for full in (8, 100, 1_000, 4_000, 1_000_000)]
+    >>> [default_min_resource(full, 1.5) for full in (8, 100, 1_000, 4_000, 1_000_000)]
     [3, 12, 125, 500, 500]
 
     Raises:
@@ -58,7 +59,7 @@ def first_size(max_resource: int, reduction_factor: float) -> int:
     full = whole_number("max_resource", max_resource)
     ratio = _ratio(reduction_factor)
     most = min(math.floor(full / ratio**2), full - 2)  # b r^2 <= N, and one size between b and N
-    return max(1, min(FIRST_ROWS, max(MIN_ROWS, full // FIRST_SHARE), most))
+    return max(1, min(FIRST_ROWS, max(MIN_ROWS, full // FIRST_DIVISOR), most))
 
 
 def geometric_sizes(

@@ -11,6 +11,9 @@ from typing import TypeAlias
 from optuna_daub.core.curve import LearningCurve
 
 
+STOP_RATIO = 2.0
+"""Smallest ratio of consecutive sizes to stop at: a shorter step shows little. Not tuned."""
+
 StepRule: TypeAlias = Callable[[LearningCurve, tuple[int, ...]], int]
 """Function (unfinished curve, grid) -> a larger size of the grid."""
 
@@ -33,3 +36,25 @@ def nearest(sizes: Sequence[int], goal: float) -> int:
     750
     """
     return min(sizes, key=lambda size: abs(math.log(size / goal)))
+
+
+def start_near(sizes: tuple[int, ...], share: float) -> int:
+    """Return the size nearest to a share of N, except that two larger ones are left.
+
+    >>> start_near((500, 1000, 2000, 4000, 8000, 16000), 1 / 16)
+    1000
+    """
+    return min(nearest(sizes, share * sizes[-1]), sizes[-3])
+
+
+def spaced(sizes: tuple[int, ...]) -> list[int]:
+    """Return N and the sizes below it that are `STOP_RATIO` apart or more, from large to small.
+
+    >>> spaced((500, 750, 1125, 1688, 2532, 3798, 5000))
+    [5000, 1688, 750]
+    """
+    found = [sizes[-1]]
+    for size in reversed(sizes[:-1]):
+        if size * STOP_RATIO <= found[-1]:
+            found.append(size)
+    return found

@@ -13,7 +13,7 @@ from optuna_daub.core.forecasts.projection import Projection
 from optuna_daub.core.policies.daub import DAUB
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
 from optuna_daub.core.sizes import checked_sizes
-from optuna_daub.core.sizes import first_size
+from optuna_daub.core.sizes import default_min_resource
 from optuna_daub.core.sizes import geometric_sizes
 from optuna_daub.study.pruner import AllocationPruner
 
@@ -138,5 +138,5 @@ def training_grid(
             "are None."
         )
     if min_resource is None:
-        min_resource = first_size(max_resource, reduction_factor)
+        min_resource = default_min_resource(max_resource, reduction_factor)
     return geometric_sizes(min_resource, max_resource, reduction_factor)

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from optuna_daub.core.boxes import POINTS
+from optuna_daub.core.boxes import OUTCOMES
 from optuna_daub.core.boxes import WEIGHTS
 from optuna_daub.core.boxes import after_look
 from optuna_daub.core.boxes import best_of_others
@@ -71,7 +71,7 @@ def test_the_index_with_a_look_is_the_root_by_bisection(seed):
         mean, shown, kept, now, later = own
 
         def worth(over, own=own):
-            return worth_with_look(*own, over, POINTS, WEIGHTS)
+            return worth_with_look(*own, over, OUTCOMES, WEIGHTS)
 
         reach = 50.0 * (shown + kept)
         root = brentq(worth, mean - now - later - 1e-9, mean + reach, xtol=1e-12)
@@ -93,7 +93,7 @@ def test_seven_points_are_near_all():
         off.append((found[i] - root) / math.hypot(shown, kept))
         over = mean + shown
         exact.append(worth_with_look(mean, shown, kept, 0.0, later, over))
-        by_seven = worth_with_look(mean, shown, kept, 0.0, later, over, POINTS, WEIGHTS)
+        by_seven = worth_with_look(mean, shown, kept, 0.0, later, over, OUTCOMES, WEIGHTS)
         scaled.append(by_seven - exact[-1])
     assert np.sqrt(np.mean(np.square(off))) < 0.07
     assert np.abs(scaled).sum() < 0.05 * np.sum(exact)
@@ -126,7 +126,7 @@ def test_at_the_price_the_look_is_just_worth_it():
 
 
 def test_without_a_look_the_price_is_improvement_per_effort():
-    ahead = np.repeat([[0.3], [0.0]], len(POINTS), axis=1)
+    ahead = np.repeat([[0.3], [0.0]], len(OUTCOMES), axis=1)
     assert price(ahead, np.array([2.0, 2.0]), 0.0) == pytest.approx([0.15, 0.0])
 
 

@@ -108,6 +108,15 @@ def test_a_ranking_of_scores_is_mirrored_and_one_of_amounts_is_not() -> None:
 def test_next_to_nothing_is_nothing_beside_the_largest() -> None:
     gains = Ranking("gain", np.array([4, 7]), np.array([7e-17, 2e-6]), unit="per second")
     assert str(gains.compared(4, 7)) == "gain 0 per second < 2e-06 of learner 7"
+    losses = Ranking("gain", np.array([4, 7]), np.array([-0.2, 0.0]), unit="per second")
+    assert str(losses.compared(4, 7)) == "gain -0.2 per second < 0 of learner 7"
+
+
+def test_a_rival_whose_value_is_infinite_can_go_on() -> None:
+    every = Ranking("attainable score", np.array([4, 7]), np.array([math.inf, math.inf]))
+    assert str(every.merit(4)) == "attainable score inf comes next; learner 7 has inf"
+    alone = Ranking("attainable score", np.array([4, 7]), np.array([0.8, -math.inf]))
+    assert str(alone.merit(4)) == "attainable score 0.800; no other learner can go on"
 
 
 @given(values=st.lists(st.floats(-1.0, 1.0) | st.just(-math.inf), max_size=6), new=st.floats(0, 1))

@@ -25,7 +25,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Projection
-from optuna_daub.core.boxes import POINTS
+from optuna_daub.core.boxes import OUTCOMES
 from optuna_daub.core.boxes import WEIGHTS
 from optuna_daub.core.costs.cost_model import IN_TIME
 from optuna_daub.core.costs.cost_model import InExamples
@@ -35,7 +35,7 @@ from optuna_daub.core.costs.going_on import of_new_examples
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.prices import HASTE
-from optuna_daub.core.prices import N_LOOKED_AT
+from optuna_daub.core.prices import LOOK_RANK
 from optuna_daub.core.prices import Prices
 from optuna_daub.core.prices import Terms
 from optuna_daub.core.prices import prices
@@ -114,18 +114,18 @@ def slowly(
     cost = of_new_examples(terms.cost.seconds(pool, SIZES), pool, SIZES)
     is_look = stop < len(SIZES) - 1
     expected = cost.expected(left)
-    spent = float(expected[row, stop]) if is_look else 0.0
-    chance = float(cost.within(left - spent)[row, -1])
+    spent, share = float(expected[row, stop]) if is_look else 0.0, 1.0
+    if is_look and goes_on:  # from the look on, only its later examples are to be trained on
+        share = (FULL - SIZES[stop]) / (FULL - (known[row].size if row < len(known) else 0))
+    rest = share * float(expected[row, -1])
+    chance = float(cost.within((left - spent) / share)[row, -1])
     if math.isinf(left):
         so_far = pool.spent.seconds if terms.cost.is_in_seconds(pool) else pool.spent.examples
-        ahead = spent + float(expected[row, -1]) if pool.runs_left is None else 0.0
+        ahead = spent + rest if pool.runs_left is None else 0.0
         chance = so_far / (so_far + ahead)
     elif chance <= 0.5 or cost.within(left)[row, stop] < IN_TIME:
         return -math.inf  # it would end too late
     now = float(expected[row, stop]) + overhead
-    rest = float(expected[row, -1])
-    if is_look and goes_on:  # from the look on, only its later examples are to be trained on
-        rest *= (FULL - SIZES[stop]) / (FULL - (known[row].size if row < len(known) else 0))
     later = rest / chance + effort + overhead
 
     def promised(seconds: float) -> float:
@@ -148,7 +148,7 @@ def slowly(
         return (expected_improvement(mean, sd, best) - lost) / later
     shown = float(np.concatenate(terms.forecaster.look(pool, SIZES[stop], FULL))[row])
     kept = math.sqrt(max(sd**2 - shown**2, 0.0))
-    after = np.array([expected_improvement(mean + shown * z, kept, best) for z in POINTS])
+    after = np.array([expected_improvement(mean + shown * z, kept, best) for z in OUTCOMES])
 
     def balance(value: float) -> float:
         return float(np.maximum(after - value * later, 0.0) @ WEIGHTS) - lost - value * now
@@ -171,7 +171,7 @@ def test_prices_agree_with_the_slow_transcription(unit: str, left: float, goes_o
         pool = replace(pool, left=Cost(0, left))
     overhead = HASTE * min(spent, left)
     found = prices(pool, terms)
-    assert len(ROWS) <= N_LOOKED_AT
+    assert len(ROWS) <= LOOK_RANK
     both = np.vstack([found.learners, found.candidates])
     assert both.shape == (len(pool.curves) + len(ROWS), len(SIZES))
     for row, stop in np.ndindex(both.shape):

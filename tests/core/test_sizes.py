@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from optuna_daub.core import geometric_sizes
 from optuna_daub.core.sizes import checked_sizes
-from optuna_daub.core.sizes import first_size
+from optuna_daub.core.sizes import default_min_resource
 from optuna_daub.core.sizes import next_size
 from optuna_daub.core.steps import nearest
 from tests.strategies import grids
@@ -57,14 +57,14 @@ class TestFirstSize:
         self, full: int, ratio: float
     ) -> None:
         assume(full >= ratio**2)
-        sizes = geometric_sizes(first_size(full, ratio), full, ratio)
+        sizes = geometric_sizes(default_min_resource(full, ratio), full, ratio)
         assert len(sizes) >= 3
         assert sizes[-1] == full
 
     @given(full=st.integers(3, 10**6), ratio=ratios)
     def test_it_is_neither_more_than_500_nor_needlessly_few(self, full: int, ratio: float) -> None:
         assume(full >= ratio**2)
-        first = first_size(full, ratio)
+        first = default_min_resource(full, ratio)
         assert first <= 500
         if first < min(500, full / 64):
             with pytest.raises(ValueError, match="three sizes"):  # one more would leave no room
@@ -74,7 +74,7 @@ class TestFirstSize:
         ("full", "first"), [(8, 3), (20, 8), (40, 10), (300, 37), (1124, 140), (4000, 500)]
     )
     def test_small_training_sets_start_on_an_eighth_or_on_ten(self, full: int, first: int) -> None:
-        assert first_size(full, 1.5) == first
+        assert default_min_resource(full, 1.5) == first
 
 
 @pytest.mark.parametrize(

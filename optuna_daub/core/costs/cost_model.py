@@ -41,8 +41,9 @@ LARGEST = 600.0
 """Largest logarithm of expected seconds. Floats end at 709, and prices divide by small
 probabilities."""
 FREEDOM, QUARTILE = 5.0, 0.6745 / 0.7267
-"""Degrees of freedom of the Student t distribution of logarithms, and its scale. With this scale
-its quartiles are those of a normal distribution."""
+"""Degrees of freedom of the Student t distribution of logarithms, as of the noise's tail, and its
+scale. With this scale its quartiles are those of a normal distribution.
+`benchmarks/fit/seconds.py` shows densities of measured seconds."""
 IN_TIME = 0.9
 """Smallest probability of ending in time with which a training starts: nothing stops it later.
 `benchmarks/search.py --problems several --methods "ours, seconds known" --budget 4 --overrun`
@@ -250,8 +251,8 @@ def taking_part(curves: Curves, full: int, space: Space | None = None) -> Taking
         return None
     earlier = timed[:-NEWEST]
     per_example = last[earlier, 1] - last[earlier, 0]
-    chosen = np.concatenate([earlier[np.argsort(per_example)[-SLOWEST:]], timed[-NEWEST:]])
-    chosen = np.sort(chosen)
+    slowest = earlier[np.argsort(per_example, kind="stable")[-SLOWEST:]]
+    chosen = np.sort(np.concatenate([slowest, timed[-NEWEST:]]))
     untimed = np.flatnonzero(~np.isfinite(last[:, 1]))[-NEWEST:]
     places = np.sort(np.concatenate([chosen, untimed]))
     if space is None:

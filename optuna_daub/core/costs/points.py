@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
+from optuna_daub.core.space import distances
 
 
 Array: TypeAlias = NDArray[np.float64]
+
+SHIFT = 0.02
+"""Distance of the logarithm's zero below the lower end of a parameter's range, as a share of the
+range. Not tuned."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Points:
     """Points of the learners, shape (learners, parameters)."""
     space: Space
     """Space of the parameters."""
-    bend: float
+    log_weight: float
     """Weight of a number's logarithm in the linear part; the number's own is 1."""
     count: float
     """Weight of a whole number's logarithm in the linear part. The number itself is not in it."""
@@ -42,19 +47,19 @@ class Points:
     """Mean squared distance between the learners; 1 if all are equal."""
 
     @classmethod
-    def of(cls, rows: Rows, space: Space, bend: float, count: float) -> Points:
+    def of(cls, rows: Rows, space: Space, log_weight: float, count: float) -> Points:
         """Return the points with centre, columns and reach of these learners."""
-        bare = cls(rows, space, bend, count, np.zeros(1), (), 1.0)
+        bare = cls(rows, space, log_weight, count, np.zeros(1), (), 1.0)
         n_words = tuple(int(number) + 2 for number in bare.words.max(axis=0, initial=-1))
         bare = replace(bare, n_words=n_words)
-        distances = bare._distances(bare)
+        apart = bare._distances(bare)
         columns = np.concatenate(bare._columns(), axis=1)
         n_with = (~np.isnan(columns)).sum(axis=0)
         middle = np.concatenate(bare.at(np.full((1, rows.shape[1]), 0.5))._columns(), axis=1)[0]
         mean = np.nansum(columns, axis=0) / np.maximum(n_with, 1)
         centre = np.where(n_with > 0, mean, middle)
         pairs = max(len(rows) * (len(rows) - 1), 1)
-        return replace(bare, centre=centre, reach=float(distances.sum() / pairs) or 1.0)
+        return replace(bare, centre=centre, reach=float(apart.sum() / pairs) or 1.0)
 
     def at(self, rows: Rows) -> Points:
         """Return other points, with the centre, columns and reach of these."""
@@ -65,6 +70,8 @@ class Points:
         """Columns of the linear part, and its prior variance at each point, shape (points,)."""
         columns = np.nan_to_num(np.concatenate(self._columns(), axis=1) - self.centre)
         unseen = (self.words + 2 > np.array(self.n_words)).sum(axis=1)
+        # Twice the variance that a column of its own would add: with the half, searches lose more
+        # (`benchmarks/search.py --problems ranger --seeds 3`, 0.04 points after 30 units).
         return columns, np.asarray((columns**2).sum(axis=1) + unseen)
 
     def counts(self) -> Array:
@@ -85,7 +92,7 @@ class Points:
         counts = self.count * self.space.log_counts(self.rows)
         numbers = self.rows[:, ~self.space.is_whole & ~self.space.is_word]
         # Time may be proportional to a value or to its logarithm, on any scale of its range.
-        bent = self.bend * np.log(numbers + 0.02)
+        bent = self.log_weight * np.log(numbers + SHIFT)
         is_it = [
             (self.words[:, [i]] == np.arange(-1, count - 1)) / math.sqrt(2.0)
             for i, count in enumerate(self.n_words)
@@ -97,22 +104,12 @@ class Points:
         )
 
     @cached_property
-    def numbers(self) -> Array:
-        """Places of the numbers in their ranges; a missing one is in the middle."""
-        numbers = self.rows[:, ~self.space.is_word]
-        return np.where(np.isnan(numbers), 0.5, numbers)
-
-    @cached_property
     def words(self) -> Array:
         """Numbers of the words, -1 for one that is absent."""
         words = self.rows[:, self.space.is_word]
         return np.where(np.isnan(words), -1.0, words)
 
     def _distances(self, other: Points) -> Array:
-        """Return squared distances as `space.square_distances` has them, over all parameters."""
-        first, second = self.numbers, other.numbers
-        square = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)
-        square -= 2.0 * first @ second.T
-        for one, two in zip(self.words.T, other.words.T, strict=True):
-            square += one[:, None] != two
-        return np.asarray(np.maximum(square, 0.0))
+        """Return squared distances over all parameters, exactly 0 between equal points."""
+        space = self.space
+        return distances(self.rows, other.rows, space.is_word, np.ones(len(space.dimensions)))

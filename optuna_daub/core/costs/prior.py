@@ -22,9 +22,9 @@ class Prior(NamedTuple):
     """Exponent of q, above 0: larger values mean later growth."""
     pivot: float
     """Size, as -ln(n / N), at which level and growth are independent."""
-    reach: float
+    length: float
     """Length scale of the smooth part, in root mean square distances of the learners."""
-    bend: float
+    log_weight: float
     """Weight of a number's logarithm in the linear part; the number's own is 1."""
     growth_by_point: float
     """Standard deviation of g divided by that of f."""
@@ -50,7 +50,7 @@ class Prior(NamedTuple):
     It is the same for long and short trainings. With 0, searches on surrogates lose 0.02 points
     more after the time of 100 trainings (200 searches, `benchmarks/search.py --problems
     ranger`)."""
-    trust: float
+    freedom: float
     """Degrees of freedom of the priors of the five scales from `linear` to `noise`."""
     tail: float
     """Degrees of freedom of the noise's upper tail."""

@@ -5,7 +5,7 @@ The logarithm of the seconds of learner i on n of N examples, L = ln(n / N), is
     y_i(n) = level + alpha L + c q(L)  +  f(x_i) + g(x_i) L  +  u_i + s_i L + r_i q(L)  +  noise
 
 ================  =================================================================================
-level             shared level at N, with a very wide prior
+level             shared level at the pivot, a size below N, with a very wide prior
 alpha             shared exponent of growth
 q(L)              (exp(kappa L) - 1) / kappa: late growth. On little data the constant part of a
                   training's time hides the part that grows
@@ -58,10 +58,10 @@ decide."""
 ITERATIONS = 6
 """Iterations of weights and variances. Not tuned."""
 CHECKS = 10.0
-"""Weight of the stated variances in `Fitted.widened`, as a number of learners. It changes how
+"""Weight of the stated variances in `Fitted.calibration`, as a number of learners. It changes how
 often the intervals of `benchmarks/fit/seconds.py` hold."""
-FARTHEST = 3.0
-"""Largest error that counts in `Fitted.widened`, in standard deviations: no single learner
+OUTLIER = 3.0
+"""Largest error that counts in `Fitted.calibration`, in standard deviations: no single learner
 decides. Not tuned."""
 MOST_TUNED = 100
 """Largest number of observations that the scales are fitted to: those of the newest learners. More
@@ -99,9 +99,9 @@ class Fitted:
     1 + learners."""
     trust: Array
     """Weight of each observation, in (0, 1], small for a slow call. In the order of learners."""
-    widened: float
-    """Factor of the variances of new learners. It comes from errors for learners timed once,
-    predicted without that time."""
+    calibration: float
+    """Factor of the variances of new learners. It is above 1 if learners timed once are predicted
+    worse than stated, without that time, and below 1 if they are predicted better."""
 
     def predict(
         self, rows: Rows, log_size: ArrayLike, learner: NDArray[np.int64] | None = None
@@ -123,8 +123,8 @@ class Fitted:
         mean = moments.mean.T @ basis + self.prior.alpha * basis[1] + self.prior.late * basis[2]
         products = (basis[:, None] * basis).reshape(9, -1)
         variance = np.maximum(moments.covariance.reshape(9, len(rows)).T @ products, 0.0)
-        widened = np.where(moments.is_seen, 1.0, self.widened)[:, None]
-        deviation = np.sqrt(widened * (variance + self.variances[4]))
+        factor = np.where(moments.is_seen, 1.0, self.calibration)[:, None]
+        deviation = np.sqrt(factor * (variance + self.variances[4]))
         shape = (len(rows), *growth.shape)
         return mean.reshape(shape), deviation.reshape(shape)
 
@@ -135,7 +135,7 @@ class Fitted:
         new = self.points.at(rows)
         columns, square = new.linear
         by_point = linear * (columns @ self.points.linear[0].T)
-        by_point += smooth * new.smooth(self.points, prior.reach)
+        by_point += smooth * new.smooth(self.points, prior.length)
         shared, own_share = self._shares()
         # Covariances with the fitted learners, at the pivot, by growth and by late growth: the
         # shared part, the part of the parameters, the learner's own part.
@@ -269,7 +269,7 @@ def fit(
     """
     order = np.argsort(learner, kind="stable")
     seen, starts, which = np.unique(learner[order], return_index=True, return_inverse=True)
-    points = Points.of(rows[seen], space, prior.bend, prior.count_sd)
+    points = Points.of(rows[seen], space, prior.log_weight, prior.count_sd)
     growth, late = _basis(log_size[order], math.log(full), prior)
     above = log_seconds[order] - prior.alpha * growth - prior.late * late
     above -= prior.count_mean * points.counts()[which]
@@ -287,7 +287,7 @@ def fit(
     same = which[:, None] == which
     parts: Array = np.empty((4, len(which), len(which)))
     np.multiply((columns @ columns.T)[which][:, which], of_point, out=parts[0])
-    np.multiply(points.smooth(points, prior.reach)[which][:, which], of_point, out=parts[1])
+    np.multiply(points.smooth(points, prior.length)[which][:, which], of_point, out=parts[1])
     parts[2] = same
     np.multiply(same, by_growth + prior.late_by_own**2 * by_late, out=parts[3])
     believed = (
@@ -302,8 +302,8 @@ def fit(
         weights = inverse @ rests
         fits = [*(some @ np.outer(weights, weights).ravel()), weights**2 @ (1.0 / their)]
         traces = [*(some @ inverse.ravel()), np.diagonal(inverse) @ (1.0 / their)]
-        raised = variances**2 * fits + prior.trust * believed
-        now, variances = variances, np.sqrt(raised / (traces + prior.trust / variances))
+        raised = variances**2 * fits + prior.freedom * believed
+        now, variances = variances, np.sqrt(raised / (traces + prior.freedom / variances))
         their = _trust(now[4] / their, inverse, weights, now[4], prior.tail)
     trust[last] = their
     parts = parts.reshape(len(parts), -1)
@@ -320,8 +320,8 @@ def fit(
     # Errors, in standard deviations, of predicting learners timed once as if they were new.
     is_once = np.append(starts[1:], len(which)) == starts + 1
     once = starts[is_once]
-    off = np.minimum(weights[once] ** 2 / np.diagonal(inverse)[once], FARTHEST**2)
-    widened = float((CHECKS + off.sum()) / (CHECKS + len(once)))
+    off = np.minimum(weights[once] ** 2 / np.diagonal(inverse)[once], OUTLIER**2)
+    calibration = float((CHECKS + off.sum()) / (CHECKS + len(once)))
     basis = np.stack([np.ones_like(growth), growth, late])
     told = _by_learner((basis * weights).T, starts).T
     # Sum along the first axis, which is much faster; the inverse is symmetric.
@@ -336,7 +336,7 @@ def fit(
     sure[:, :, :, 0] = sure[:, :, :, 1:].sum(axis=3)
     told = np.concatenate([told.sum(axis=1, keepdims=True), told], axis=1)
     return Fitted(
-        prior, points, seen, math.log(full), middle, variances, told, sure, trust, widened
+        prior, points, seen, math.log(full), middle, variances, told, sure, trust, calibration
     )
 
 

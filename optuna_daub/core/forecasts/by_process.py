@@ -61,6 +61,8 @@ class Process(Forecaster):
         found = forecast_of(mean, sd, lead_of(pool, mean))
 
         def draws(count: int, rng: np.random.Generator) -> Numbers:
+            # Up to the process's own width, errors depend on each other as in the process. What
+            # goes beyond is the same for all learners, as the factor of `widths` is.
             wide = known.widened * widths(found, sd, count, rng)
             errors = np.minimum(wide, 1.0) * known.errors(sd / known.widened, share, count, rng)
             more = np.sqrt(np.maximum(wide**2 - 1.0, 0.0)) * rng.standard_normal((count, 1))
@@ -68,20 +70,12 @@ class Process(Forecaster):
 
         return Forecasts(pool.curves.learners, found, draws)
 
-    def newcomer(self, pool: Pool, size: int) -> Forecast:
-        """Return the forecast of a candidate drawn at random."""
-        known, share = self._known(pool), self._share(size)
-        mean, sd = known.in_scores(pool.once(self._candidates), share, known.noise)
-        if not len(mean):
-            return Forecast(known.middle, math.inf)  # every point of the space is a learner
-        sd_of_all = math.sqrt(float((sd**2).mean() + mean.var()))
-        return forecast_of(float(mean.mean()), sd_of_all, self._lead(pool, size))
-
     def candidates(self, pool: Pool, size: int) -> Forecast:
         """Return the forecasts of the pool's candidates."""
         known, share = self._known(pool), self._share(size)
         mean, sd = known.in_scores(pool.once(self._candidates), share, known.noise)
-        return forecast_of(mean, sd, self._lead(pool, size))
+        lead = lead_of(pool, np.asarray(self.forecasts(pool, size).all.mean))
+        return forecast_of(mean, sd, lead)
 
     def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
         """Return means and standard deviations of the process itself.
@@ -116,9 +110,9 @@ class Process(Forecaster):
         return np.asarray(known.unit * known.widened * np.sqrt(np.maximum(square, 0.0)))
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return the expected change of each forecast at N by a score at `at`.
+        """Return how much a score at `at` would change each forecast's mean at N.
 
-        It is a standard deviation, as in `Forecaster.look`.
+        The numbers are standard deviations, as in `Forecaster.look`.
 
         Raises:
             ValueError: if `size` is not N.
@@ -131,9 +125,6 @@ class Process(Forecaster):
             for lines in (known.lines, pool.once(self._candidates))
         )
         return learners, candidates
-
-    def _lead(self, pool: Pool, size: int) -> float:
-        return lead_of(pool, np.asarray(self.forecasts(pool, size).all.mean))
 
     def _share(self, size: int) -> float:
         if size > self.full:

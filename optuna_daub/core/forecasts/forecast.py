@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Pool
-from optuna_daub.core.pool import candidates_of
 
 
 Numbers = NDArray[np.float64]
@@ -38,8 +37,8 @@ WORST = 10.0
 class Forecast:
     """The distribution of a score, larger is better: a Student t with two degrees of freedom.
 
-    Its tails fall with the third power. So a learner far from its forecast is rare but possible,
-    on a table unlike all others.
+    Its density falls with the third power of the distance. So a learner far from its forecast is
+    rare but possible, on a table unlike all others.
 
     >>> forecast = Forecast(0.80, 0.01)
     >>> [round(float(forecast.quantile(p)), 4) for p in (0.05, 0.5, 0.95)]
@@ -174,16 +173,8 @@ class Forecaster(ABC):
         """
 
     @abstractmethod
-    def newcomer(self, pool: Pool, size: int) -> Forecast:
-        """Return the forecast of a new learner, as floats."""
-
     def candidates(self, pool: Pool, size: int) -> Forecast:
-        """Return the forecasts of the pool's candidates, shape (candidates,).
-
-        By default all are those of `newcomer`.
-        """
-        count, new = len(pool.once(candidates_of)), self.newcomer(pool, size)
-        return Forecast(np.full(count, new.mean), np.full(count, new.scale))
+        """Return the forecasts of the pool's candidates, which could become learners."""
 
     def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
         """Return means and standard deviations that a policy compares steps by.
@@ -205,10 +196,10 @@ class Forecaster(ABC):
         return self.beliefs(pool, size)[1][len(pool.curves) :]
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return the expected change of each forecast at `size` by a score at `at`.
+        """Return how much a score at `at` would change each forecast's mean at `size`.
 
-        It is a standard deviation, in one array for learners and one for candidates. By default it
-        is that of the forecasts at `at`.
+        The numbers are standard deviations, in one array for learners and one for candidates. By
+        default they are those of the forecasts at `at`.
         """
         count = len(pool.curves)
         scale = np.minimum(self.beliefs(pool, at)[1], self.beliefs(pool, size)[1])

@@ -40,11 +40,11 @@ from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 
 
-MOST_LEARNERS = 160
+MOST_TAKING_PART = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So
 a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`). There may
 be half as many lost ones in addition."""
-MOST_SCORES = 2 * MOST_LEARNERS
+MOST_SCORES = 2 * MOST_TAKING_PART
 """Largest number of scores in the process; a fit costs their cube: with 2,240 it takes 47 seconds,
 with 320 one. Learners of other policies have a dozen scores, those of the default rule about
 one."""
@@ -154,7 +154,7 @@ def process_of(
     waiting = np.flatnonzero(~is_seen & (curves.columns(_is_waiting)[:, 0] > 0.0))
     # At most as many busy ones as take part else; those trained on N have no further score.
     is_busy = np.isin(curves.learners, [*busy]) if busy else np.zeros(len(size), bool)
-    at_work = np.flatnonzero((size < full) & is_busy & ~is_lost)[-MOST_LEARNERS:]
+    at_work = np.flatnonzero((size < full) & is_busy & ~is_lost)[-MOST_TAKING_PART:]
     places = np.union1d(places, at_work)
     # The efforts change with each training, so hyperparameters are fitted without them.
     rows = bare
@@ -177,7 +177,7 @@ def process_of(
     of_new = process
     # A learner that failed before it had parameters is no point of the space.
     is_point = ~np.isnan(points).all(axis=1)
-    if (lost := np.flatnonzero(is_lost & is_point)[-MOST_LEARNERS // 2 :]).size:
+    if (lost := np.flatnonzero(is_lost & is_point)[-MOST_TAKING_PART // 2 :]).size:
         of_new = _with_lost(process, rows[lost])
     new = np.setdiff1d(waiting, places)
     lines = unseen(len(size))
@@ -246,10 +246,10 @@ def with_efforts(rows: Rows, found: Numbers | float) -> Rows:
 def _take_part(score: Numbers) -> NDArray[np.int64]:
     """Return the places of the learners in the process: the best ones, and those tried last."""
     known = np.flatnonzero(np.isfinite(score))
-    if len(known) <= MOST_LEARNERS:
+    if len(known) <= MOST_TAKING_PART:
         return known
-    best = known[np.argsort(-score[known], kind="stable")[: MOST_LEARNERS // 2]]
-    rest = np.setdiff1d(known, best)[-(MOST_LEARNERS - len(best)) :]
+    best = known[np.argsort(-score[known], kind="stable")[: MOST_TAKING_PART // 2]]
+    rest = np.setdiff1d(known, best)[-(MOST_TAKING_PART - len(best)) :]
     return np.union1d(best, rest)
 
 
@@ -264,11 +264,10 @@ def _seen(
 ) -> tuple[Seen, float, float]:
     """Return scores of some learners up to some training, their mean and standard deviation."""
     parts = [curves[i].once(_trainings) for i in curves.learners[places].tolist()]
-    parts = [part[(part[:, 2] <= until) & (part[:, 0] <= full)] for part in parts]
-    parts = _thinned(parts)
+    parts = _thinned([part[part[:, 2] <= until] for part in parts])
     learner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     size, score, _ = np.concatenate(parts).T
-    doublings, score = np.log2(full / size), winsorized(score)
+    doublings, score = np.log2(np.maximum(full / size, 1.0)), winsorized(score)
     mean, reach = float(score.mean()), float(np.ptp(score)) or 1.0
     unit = reach * float(((score - mean) / reach).std())  # squares of tiny scores would be 0
     unit = unit if unit > 1e-12 * abs(mean) else 1.0

@@ -28,6 +28,11 @@ from optuna_daub.core.once import by_content
 GROWTH = 1.15
 """Ratio of the numbers of trainings at which hyperparameters are fitted again. A smaller one costs
 time (`benchmarks/decision_cost.py`)."""
+FARTHEST = 4.0
+"""Largest distance of a hyperparameter from its prior median, in prior standard deviations. Not
+tuned."""
+ITERATIONS = 50
+"""Largest number of iterations of the search for the largest density. Not tuned."""
 
 
 def milestone(count: int) -> int:
@@ -47,11 +52,13 @@ def fit(seen: Seen) -> Numbers:
     """Return the hyperparameters of largest posterior density, as logarithms."""
     apart = seen.apart
     medians, spreads = seen.prior.theta(len(apart), seen.n_varying)
-    off = seen.score - seen.expected  # its mean is 0
+    off = seen.score - seen.expected  # its prior mean is 0
     order = np.argsort(seen.learner, kind="stable")
     theta, varies = medians.copy(), np.asarray(apart.any(axis=(1, 2)), bool)
-    # A parameter that is equal in all learners says nothing about its length scale.
+    # A parameter that is equal in all learners says nothing about its length scale. If all are
+    # equal keep all: without length scales learners would count as independent.
     kept = np.asarray(varies | (not varies.any()), bool)
+    reach = FARTHEST * spreads
     free = np.append(kept, np.ones(len(medians) - len(kept), bool))
     found = minimize(
         negative_log_posterior,
@@ -67,10 +74,8 @@ def fit(seen: Seen) -> Numbers:
         ),
         "L-BFGS-B",
         jac=True,
-        bounds=[
-            *zip((medians - 4.0 * spreads)[free], (medians + 4.0 * spreads)[free], strict=True)
-        ],
-        options={"maxiter": 50},
+        bounds=[*zip((medians - reach)[free], (medians + reach)[free], strict=True)],
+        options={"maxiter": ITERATIONS},
     )
     theta[free] = found.x
     return theta

@@ -5,9 +5,10 @@ A training set grows from n to m examples. With the smallest size n_1 of the stu
     A = ((n_1 / n)^c - (n_1 / m)^c) / (1 - 16^-c),
 
 which is 1 for the first four doublings and fades as power laws do. The gap of learner i is the
-difference of its score to the best one on the same number of examples. The study's unit is
-U = mean(gap^(1/4))^4 over first scores, which bad learners hardly change: errors and squared
-errors give much the same study. With q_i = U (gap_i / U)^p, gains are linear in normal effects,
+best score on as many examples or fewer, minus its own. The study's unit is
+U = mean(gap^(1/4))^4 over first scores. Bad learners hardly change it, so it matters little
+whether scores are errors or squared errors. With q_i = U (gap_i / U)^p, gains are linear in normal
+effects,
 
     gain = sum of A_k a_k over doublings k + A (b q_i + e_i) + walk,
     e_i ~ N(0, (o U)^2),   walk ~ N(0, A (s (f |a + b q_i| + q_i + least U))^2)
@@ -43,6 +44,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LARGEST_SCORE
 from optuna_daub.core.curve import LearningCurve
+from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
@@ -61,9 +63,10 @@ MAX_SEEN = 12
 """Number of a learner's last observations that count; more cost time."""
 DOUBLINGS = 12
 """Number of doublings from the smallest size with an a of their own. The last one includes all
-beyond."""
+beyond. Not tuned."""
 PASSES = 12
-"""Passes of the regression. Each takes the variances of the passes before, and half a step."""
+"""Passes of the regression. Each takes the variances of the passes before, and half a step. Not
+tuned."""
 OUTLIER = 3.0
 """Largest distance of a gain that counts for the spread, in standard deviations. One learner that
 collapses must not make all others uncertain. Not tuned."""
@@ -139,15 +142,13 @@ class Joint(Forecaster):
 
         return Forecasts(pool.curves.learners, found, draws)
 
-    def newcomer(self, pool: Pool, size: int) -> Forecast:
-        """Return a forecast like those of recent learners after their first training.
+    def candidates(self, pool: Pool, size: int) -> Forecast:
+        """Return forecasts like those of recent learners after their first training.
 
-        It is infinitely wide before any learner has a score.
+        They are infinitely wide before any learner has a score.
         """
-        study = pool.curves.once(_scaled, self.prior)
-        middle, sd = study.newcomer(size)
-        lead = lead_of(pool, np.asarray(self.forecasts(pool, size).all.mean))
-        return forecast_of(study.unit * middle, study.unit * sd, lead)
+        (mean, sd), count = self.beliefs(pool, size), len(pool.curves)
+        return forecast_of(mean[count:], sd[count:], lead_of(pool, mean[:count]))
 
     def beliefs(self, pool: Pool, size: int) -> tuple[Numbers, Numbers]:
         """Return means and standard deviations of the model itself."""
@@ -157,10 +158,10 @@ class Joint(Forecaster):
         return mean, sd
 
     def look(self, pool: Pool, at: int, size: int) -> tuple[Numbers, Numbers]:
-        """Return the expected change of each forecast at `size` by a score at `at`.
+        """Return how much a score at `at` would change each forecast's mean at `size`.
 
-        They are standard deviations, at most those of the beliefs, and 0 for learners trained on
-        `at` examples or more.
+        The numbers are standard deviations, at most those of the beliefs. They are 0 for learners
+        trained on `at` examples or more.
 
         >>> from optuna_daub.core import Observation
         >>> curves = [LearningCurve(i, (Observation(500, i / 10),)) for i in range(3)]
@@ -169,19 +170,36 @@ class Joint(Forecaster):
         (True, [0.0, 0.0, 0.0])
         """
         study = pool.curves.once(_scaled, self.prior)
-        way, rows = study.rows(at, study.size, study.q)
-        whole, all_rows = study.rows(size, study.size, study.q)
+        last = study.last
+        (way, rows), (whole, all_rows) = study.rows(at, last), study.rows(size, last)
         both = np.einsum("ij,jk,ik->i", rows, study.of_shared, all_rows)
-        both += study.own * way * whole + study.walk * np.minimum(way, whole)
-        _, variance = study.ahead(at)
+        both += last.own * way * whole + last.walk * np.minimum(way, whole)
+        _, variance = study.ahead(at, last)
         with np.errstate(divide="ignore", invalid="ignore"):
             changed = np.where(variance > 0.0, both / np.sqrt(variance), 0.0)
         new, candidates = super().look(pool, at, size)
         return np.where(study.is_begun, study.unit * changed, new), candidates
 
 
+class _Learners(NamedTuple):
+    """Learners after some training of each. Arrays are in the order of ids."""
+
+    size: Numbers
+    """Size of the training."""
+    score: Numbers
+    """Score of the training."""
+    q: Numbers
+    """q there."""
+    effect: Numbers
+    """Mean of e."""
+    own: Numbers
+    """Variance of e."""
+    walk: Numbers
+    """Variance of `walk` (see the module) for A = 1."""
+
+
 class _Study(NamedTuple):
-    """Results of the regression on a study. Arrays are in the order of ids."""
+    """Results of the regression on a study."""
 
     prior: Prior
     unit: float
@@ -189,43 +207,32 @@ class _Study(NamedTuple):
     first_size: float
     """Smallest size of the study."""
     is_begun: NDArray[np.bool_]
-    """True for learners with a finite score."""
-    size: Numbers
-    """Largest size of each learner."""
-    score: Numbers
-    """Score at the largest size."""
-    q: Numbers
-    """q at the largest size."""
+    """True for learners with a finite score, shape (learners,)."""
+    first: _Learners
+    """Learners after the first training of each, without what later ones say of e."""
+    last: _Learners
+    """Learners after the last training of each."""
     shared: Numbers
-    """Posterior mean of b, and of a in each doubling from the smallest size."""
+    """Posterior mean of a in each doubling from the smallest size, and of b."""
     of_shared: Numbers
     """Posterior covariance of `shared`."""
-    effect: Numbers
-    """Posterior mean of e."""
-    own: Numbers
-    """Posterior variance of e."""
-    walk: Numbers
-    """Variance of `walk` (see the module) for A = 1, shape (learners,)."""
-    first: tuple[Numbers, Numbers, Numbers, Numbers]
-    """Size and score of each first training, q there, and variance of the walk. The variance is
-    for A = 1."""
 
-    def rows(self, size: int, since: Numbers, q: Numbers) -> tuple[Numbers, Numbers]:
-        """Return A from the sizes `since` to `size`, and the rows of the regression."""
-        ways = _ways(self.prior, self.first_size, since, np.maximum(since, float(size)))
+    def rows(self, size: int, at: _Learners) -> tuple[Numbers, Numbers]:
+        """Return A from each learner's size to `size`, and the rows of the regression."""
+        ways = _ways(self.prior, self.first_size, at.size, np.maximum(at.size, float(size)))
         way = ways.sum(axis=1)
-        return way, np.column_stack([ways, way * q])
+        return way, np.column_stack([ways, way * at.q])
 
-    def ahead(self, size: int) -> tuple[Numbers, Numbers]:
+    def ahead(self, size: int, at: _Learners) -> tuple[Numbers, Numbers]:
         """Return mean and squared scale of every learner's score at a size."""
-        way, rows = self.rows(size, self.size, self.q)
+        way, rows = self.rows(size, at)
         of_all = np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)
-        mean = self.score + rows @ self.shared + way * self.effect
-        return mean, of_all + way * (way * self.own + self.walk)
+        mean = at.score + rows @ self.shared + way * at.effect
+        return mean, of_all + way * (way * at.own + at.walk)
 
     def of_all(self, size: int) -> tuple[Numbers, Numbers]:
         """Return mean and standard deviation of every learner's score, also without any score."""
-        (mean, variance), (middle, sd) = self.ahead(size), self.newcomer(size)
+        (mean, variance), (middle, sd) = self.ahead(size, self.last), self.newcomer(size)
         mean = np.where(self.is_begun, mean, middle)
         return mean, np.where(self.is_begun, np.sqrt(variance), sd)
 
@@ -236,7 +243,7 @@ class _Study(NamedTuple):
 
         Those of the shared gains are the same for all learners; the rest is independent.
         """
-        _, rows = self.rows(size, self.size, self.q)
+        _, rows = self.rows(size, self.last)
         rows = np.where(self.is_begun[:, None], rows, 0.0)
         values, vectors = np.linalg.eigh(self.of_shared)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -245,19 +252,12 @@ class _Study(NamedTuple):
         own = np.sqrt(np.maximum(rest, 0.0)) * rng.standard_normal((count, len(variance)))
         return np.asarray(shared + own)
 
-    def first_ahead(self, size: int) -> tuple[Numbers, Numbers]:
-        """Return the result of `ahead` from first scores alone."""
-        since, score, q, variance = self.first
-        way, rows = self.rows(size, since, q)
-        of_all = np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)
-        return score + rows @ self.shared, of_all + way * variance
-
     def newcomer(self, size: int) -> tuple[float, float]:
         """Return location and scale of a new learner's score."""
         recent = np.flatnonzero(self.is_begun)[-N_RECENT:]
         if not len(recent):
             return 0.0, math.inf
-        mean, variance = (part[recent] for part in self.first_ahead(size))
+        mean, variance = (part[recent] for part in self.ahead(size, self.first))
         middle, spread = float(mean.mean()), float(mean.std())
         if len(recent) == N_RECENT:
             # Scores have a ceiling but no floor: very bad learners must not widen the upper end.
@@ -280,7 +280,7 @@ def _ways(prior: Prior, first: float, since: Numbers, to: Numbers) -> Numbers:
 
 def _seen(curve: LearningCurve) -> tuple[float, ...]:
     """Return a learner's sizes and finite scores, padded with NaN."""
-    seen = [(x.size, x.score) for x in curve.observations if abs(x.score) <= LARGEST_SCORE]
+    seen = [(x.size, x.score) for x in curve.observations if is_finite(x.score)]
     sizes, scores = np.full((2, MAX_SEEN), np.nan)
     if seen:
         last = np.array(seen[-MAX_SEEN:], float)
@@ -312,8 +312,7 @@ def _scaled(curves: Curves, prior: Prior) -> _Study:
 def _study(curves: Curves, prior: Prior, one: float = 1.0) -> _Study:
     """Return the results of the regression in the module's docstring, in units of `one`."""
     sizes, scores = np.split(curves.columns(_seen) / np.repeat([1.0, one], MAX_SEEN), 2, axis=1)
-    is_begun = np.isfinite(sizes[:, 0])
-    n, nothing = len(sizes), np.zeros(len(sizes))
+    is_begun, n = np.isfinite(sizes[:, 0]), len(sizes)
     smallest = float(np.nanmin(sizes)) if is_begun.any() else 1.0
     held = winsorized(scores) if is_begun.any() else scores
     gaps = _gaps(sizes, held)
@@ -338,25 +337,25 @@ def _study(curves: Curves, prior: Prior, one: float = 1.0) -> _Study:
     before[-1, -1] = prior.closing_sd**2
     mean = np.array([*[prior.gain * unit] * DOUBLINGS, prior.closing])
     shared, of_shared, square = mean, before, 1.0
-    count = np.maximum(1, np.bincount(who, minlength=n))
+    own = (prior.own * unit) ** 2
     last = np.maximum(0, np.isfinite(sizes).sum(axis=1) - 1)
     at, score, here = (part[np.arange(n), last] for part in (sizes, scores, q))
 
-    def variances(since: Numbers, of_gap: Numbers) -> tuple[Numbers, Numbers]:
-        """Return the variances of the walk and the learners' effects, for A = 1."""
+    def walked(since: Numbers, of_gap: Numbers) -> Numbers:
+        """Return the variance of the walk, for A = 1."""
         doubling = np.clip(np.nan_to_num(np.log2(since / smallest)), 0, DOUBLINGS - 1).astype(int)
         typical = np.abs(shared[doubling] + shared[-1] * of_gap)
         walk = prior.spread * (prior.of_gain * typical + of_gap + prior.least * unit)
-        return walk**2, np.full(len(walk), (prior.own * unit) ** 2)
+        return np.asarray(walk**2)
 
-    effect, doubt = nothing, np.ones(n)
+    nothing, whole = np.zeros(n), np.ones(n)
+    effect, doubt = nothing, whole
     for _ in range(PASSES if len(who) and unit > 0.0 else 0):
-        walk, own = variances(since, of_gap)
-        walk *= way
-        of_own = np.bincount(who, own, n) / count * square
+        walk, of_own = way * walked(since, of_gap), own * square
         # Each learner's rows share its own effect, so invert their covariance by Woodbury.
         inverse = 1.0 / (walk * square)
-        shrink = of_own / (1.0 + of_own * np.bincount(who, inverse * way**2, n))
+        doubt = np.asarray(1.0 / (1.0 + of_own * np.bincount(who, inverse * way**2, n)))
+        shrink = of_own * doubt
         cross = np.zeros((n, DOUBLINGS + 1))
         np.add.at(cross, who, (inverse * way)[:, None] * rows)
         information = (rows * inverse[:, None]).T @ rows - (cross * shrink[:, None]).T @ cross
@@ -372,29 +371,28 @@ def _study(curves: Curves, prior: Prior, one: float = 1.0) -> _Study:
         shared = (shared + mean + of_shared @ seen) / 2.0
         off = gain - rows @ shared
         effect = shrink * np.bincount(who, inverse * way * off, n)
-        doubt = shrink / np.where(of_own > 0.0, of_own, 1.0)
         squares = off**2 / (walk + own * way**2)
         total = prior.spread_weight + float(np.minimum(squares, OUTLIER**2).sum())
         square = total / (prior.spread_weight + len(who))
-    walked, owned = (square * part for part in variances(at, here))
-    doubt = np.where(is_begun & (last > 0), doubt, 1.0)
+
+    def after(since: Numbers, score: Numbers, q: Numbers, e: Numbers, of_e: Numbers) -> _Learners:
+        """Return the learners after a training: e is the effect, of_e its share of the prior."""
+        return _Learners(
+            size=np.where(is_begun, since, 1.0),
+            score=np.where(is_begun, score, 0.0),
+            q=q,
+            effect=e,
+            own=square * own * of_e,
+            walk=square * walked(since, q),
+        )
+
     return _Study(
         prior=prior,
         unit=one,
         first_size=smallest,
         is_begun=is_begun,
-        size=np.where(is_begun, at, 1.0),
-        score=np.where(is_begun, score, 0.0),
-        q=here,
+        first=after(sizes[:, 0], scores[:, 0], q[:, 0], nothing, whole),
+        last=after(at, score, here, effect, doubt),
         shared=shared,
         of_shared=of_shared,
-        effect=effect,
-        own=owned * doubt,
-        walk=walked,
-        first=(
-            np.where(is_begun, sizes[:, 0], 1.0),
-            np.where(is_begun, scores[:, 0], 0.0),
-            q[:, 0],
-            square * np.sum(variances(sizes[:, 0], q[:, 0]), axis=0),
-        ),
     )

@@ -17,10 +17,12 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
+from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.pool import candidates_of
 
 
-POINTS = 3
+N_SCORES = 3
 """Number of observations that the slope is fitted to ([1] UpdateBound)."""
 
 
@@ -86,7 +88,7 @@ def projected_bound(
     if last.size >= full_size:
         return last.score
     mended = monotone([seen.score for seen in curve.observations])
-    rise = slope(curve.sizes[-POINTS:], mended[-POINTS:]) if len(mended) > 1 else 0.0
+    rise = slope(curve.sizes[-N_SCORES:], mended[-N_SCORES:]) if len(mended) > 1 else 0.0
     bound = mended[-1] + (full_size - last.size) * max(0.0, rise)  # [1] Alg. 1, UpdateBound
     if use_training_score and last.training_score is not None:
         bound = min(last.training_score, bound)  # [1] Alg. 1, UpdateBound: min{f^T, ub}
@@ -108,7 +110,7 @@ class Projection(Forecaster):
     0.75
     """
 
-    min_points: ClassVar[int] = POINTS
+    min_points: ClassVar[int] = N_SCORES
 
     use_training_score: bool = True
     """Use the training score as a bound too. False is the "no f^T" variant of [1] Table 1."""
@@ -120,17 +122,22 @@ class Projection(Forecaster):
         is_known = np.isfinite(bounds)
         if is_known.all():
             return Forecasts(learners, Forecast(bounds, np.zeros(len(bounds))))
-        new = self.newcomer(pool, size)
-        mean, scale = np.where(is_known, bounds, new.mean), np.where(is_known, 0.0, new.scale)
+        middle, spread = _moments(bounds)
+        mean, scale = np.where(is_known, bounds, middle), np.where(is_known, 0.0, spread)
         return Forecasts(learners, Forecast(mean, scale))
 
-    def newcomer(self, pool: Pool, size: int) -> Forecast:
+    def candidates(self, pool: Pool, size: int) -> Forecast:
         """Return mean and spread of all bounds at `size`; infinitely wide before any bound."""
         bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
-        known = bounds[np.isfinite(bounds)]
-        if not len(known):
-            return Forecast(0.0, math.inf)
-        return Forecast(known.mean(), known.std())
+        count = len(pool.once(candidates_of))
+        mean, scale = (np.full(count, moment) for moment in _moments(bounds))
+        return Forecast(mean, scale)
+
+
+def _moments(bounds: Numbers) -> tuple[float, float]:
+    """Return mean and standard deviation of the finite bounds."""
+    known = bounds[np.isfinite(bounds)]
+    return (float(known.mean()), float(known.std())) if len(known) else (0.0, math.inf)
 
 
 def _bound(curve: LearningCurve, size: int, use_training_score: bool) -> tuple[float]:

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.boxes import index
 from optuna_daub.core.boxes import index_with_look
+from optuna_daub.core.boxes import kept_after
 from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
@@ -52,10 +53,10 @@ from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.forecast import winsorized
 from optuna_daub.core.pool import Pool
-from optuna_daub.core.prices import STOP_RATIO
 from optuna_daub.core.prices import leader_of
 from optuna_daub.core.prices import table_of
-from optuna_daub.core.steps import nearest
+from optuna_daub.core.steps import spaced
+from optuna_daub.core.steps import start_near
 
 
 FIRST_SHARE = 1 / 16
@@ -64,6 +65,10 @@ too. Starting at N / 64 loses learners of LCDB that improve late (`python
 benchmarks/replay.py`)."""
 PRICE = 0.1
 """Default price; `python -m benchmarks.fit.closed_pools` shows loss and cost with others."""
+
+TIED = 0.01
+"""Smallest gain (best score - median first score), as a share of the range of scores. Not
+tuned."""
 
 
 class ClosedTerms(NamedTuple):
@@ -77,8 +82,8 @@ class ClosedTerms(NamedTuple):
     """Unit of costs."""
     price: float
     """Smallest improvement for a full training at half of the cost of training everything. It is a
-    share of the best score minus the median first one, at least 0. With 0 all are trained on all
-    the data whose forecast could exceed the best score."""
+    share of the best score minus the median first one, at least 0. With 0 all learners are trained
+    on all the data."""
 
 
 class Boxes(NamedTuple):
@@ -93,20 +98,11 @@ class Boxes(NamedTuple):
     """Best full-data score, or a larger forecast of a learner in training."""
 
 
-def first_size(sizes: tuple[int, ...]) -> int:
-    """Return the size that every learner of a closed pool starts at.
-
-    >>> first_size((500, 1000, 2000, 4000, 8000, 16000))
-    1000
-    """
-    return min(nearest(sizes, FIRST_SHARE * sizes[-1]), sizes[-3])
-
-
 def decide(pool: Pool, terms: ClosedTerms) -> Decision:
     """Return the next decision in a closed pool."""
     table, learners = pool.once(table_of), pool.curves.learners
     free, full = table.is_alive & pool.is_free, terms.sizes[-1]
-    first, waiting = first_size(terms.sizes), np.flatnonzero(free & (table.size == 0))
+    first, waiting = start_near(terms.sizes, FIRST_SHARE), np.flatnonzero(free & (table.size == 0))
     if (len(waiting) or pool.to_come) and not _is_last_chance(pool, terms, waiting):
         if len(waiting):
             return Extend(int(learners[waiting[0]]), first, _first(first))
@@ -156,7 +152,9 @@ def boxes(pool: Pool, terms: ClosedTerms) -> Boxes:
     straight = (runs & may_start) | (away & ~is_full)
     values = np.where(straight, index(mean, sd, later), values)
     size = np.full(len(values), full)
-    stops = [(stop, np.flatnonzero(runs & (table.size < stop))) for stop in _stops(terms.sizes)]
+    stops = [
+        (stop, np.flatnonzero(runs & (table.size < stop))) for stop in spaced(terms.sizes)[1:]
+    ]
     stops = [(stop, some) for stop, some in stops if len(some)]
     if not stops:
         return Boxes(values, size, to_beat)
@@ -166,14 +164,13 @@ def boxes(pool: Pool, terms: ClosedTerms) -> Boxes:
         [terms.forecaster.look(pool, stop, full)[0][some] for stop, some in stops]
     )
     shown = np.minimum(shown, sd[who])
-    # Both roots, since the squares of tiny scores are 0.
-    kept = np.sqrt(sd[who] - shown) * np.sqrt(sd[who] + shown)
+    kept = kept_after(sd[who], shown)
     costs = costs_of(pool, terms, tuple(stop for stop, _ in stops)).expected()
     way = np.concatenate([costs[some, i] for i, (_, some) in enumerate(stops)])
     now = later * way / to_full[who]
-    rest = later * rest_after(pool.curves, table.size[who], at, full)
-    found = index_with_look(mean[who], shown, kept, now, rest)
-    found = np.where(way + to_full[who] <= left, found, -math.inf)
+    rest = rest_after(pool.curves, table.size[who], at, full)
+    found = index_with_look(mean[who], shown, kept, now, later * rest)
+    found = np.where(way + rest * to_full[who] <= left, found, -math.inf)
     # Assign from the worst to the best, so the best of a learner's stops is kept.
     for place in np.argsort(found, kind="stable"):
         if found[place] > values[who[place]]:
@@ -200,7 +197,7 @@ def _is_last_chance(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]) 
     expected, latest = cost.expected()[:, 0], cost.latest[:, 0]
     mean = terms.forecaster.beliefs(pool, full)[0][begun]
     best = int(np.where(expected <= left, mean, -math.inf).argmax())
-    first = _model(terms).seconds(pool, (first_size(terms.sizes),)).latest[:, 0]
+    first = _model(terms).seconds(pool, (start_near(terms.sizes, FIRST_SHARE),)).latest[:, 0]
     following = first[waiting[:1]] if len(waiting) else first[len(table.size) :]
     if not len(following):
         return False  # every point of the space is a learner
@@ -213,9 +210,9 @@ def _asked(pool: Pool, terms: ClosedTerms) -> float:
     begun, first = table.is_scored, pool.curves.columns(_first_score)[:, 0]
     seen = winsorized(np.stack([first[begun], table.score[begun]]))
     gained = max(0.0, float(seen[1].max() - np.median(seen[0])))
-    # If half of the learners tie at the top, as on few examples of mostly one class, best - median
-    # is 0. Take a tiny value, so costs still give an order.
-    gained = max(gained, 0.01 * float(np.ptp(seen)))
+    # Best - median is 0 if half of the learners tie at the top, as on few examples of mostly one
+    # class. Costs still give an order then.
+    gained = max(gained, TIED * float(np.ptp(seen)))
     # Take predicted costs of each learner's largest training: one slow call must not count.
     reached, place = np.unique(table.size[begun].astype(int), return_inverse=True)
     sizes = (*reached.tolist(), terms.sizes[-1])
@@ -242,20 +239,6 @@ def _is_in_seconds(pool: Pool, terms: ClosedTerms) -> bool:
 
 def _first_score(curve: LearningCurve) -> tuple[float]:
     return (curve.observations[0].score if curve.observations else math.nan,)
-
-
-def _stops(sizes: tuple[int, ...]) -> list[int]:
-    """Return the sizes to look at, from large to small.
-
-    >>> _stops((500, 750, 1125, 1688, 2532, 3798, 5000))
-    [1688, 750]
-    """
-    stops, last = [], sizes[-1]
-    for size in reversed(sizes[:-1]):
-        if size * STOP_RATIO <= last:
-            stops.append(size)
-            last = size
-    return stops
 
 
 def _first(size: int) -> Reason:

@@ -125,7 +125,7 @@ class DAUB(Policy):
             )
         # [1] Alg. 1, line 6: the largest bound among learners that no worker trains.
         chosen = self._foremost(table, ranked & free)
-        if chosen is None or table.size[chosen] == self.sizes[-1]:
+        if chosen is None or table.size[chosen] >= self.sizes[-1]:
             return Wait(Reason("every learner that could still be the best is being trained"))
         ranking = _ranking(table, ranked)
         curve = learners[int(table.learners[chosen])]
@@ -161,7 +161,7 @@ class DAUB(Policy):
 
     def _winner(self, table: _Table, ranked: NDArray[np.bool_]) -> int | None:
         """Return the place of the fully trained learner that the stopping rule accepts."""
-        is_full = ranked & (table.size == self.sizes[-1])
+        is_full = ranked & (table.size >= self.sizes[-1])
         if self.stop == "first":
             return _best(is_full, table.score) if is_full.any() else None
         leader = self._foremost(table, ranked)

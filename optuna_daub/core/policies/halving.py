@@ -66,7 +66,7 @@ class SuccessiveHalving(Policy):
         if not alive:
             return Finish(None, _nothing_left(pool))
         best = max(alive, key=_order)
-        if smallest == self.sizes[-1]:
+        if smallest >= self.sizes[-1]:
             return Finish(best.learner, Reason("best of the last round with {0}", (best.score,)))
         # Learners on larger sizes have won this round, and keep their places in it. So a process
         # that opens the study later, and remembers no drops, makes them again.

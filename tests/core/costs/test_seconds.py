@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
+from optuna_daub.core.costs.points import Points
 from optuna_daub.core.costs.prior import PRIOR
 from optuna_daub.core.costs.prior import Prior
 from optuna_daub.core.costs.seconds import LEVEL_SD
@@ -84,7 +85,7 @@ def test_given_scales_and_weights_it_is_a_gaussian_process(seed: int) -> None:
     by_point = linear * columns @ columns.T + smooth * np.exp(
         -0.5
         * _square_distances(everyone)
-        / (PRIOR.reach**2 * np.mean(_square_distances(data.rows)) * 10 / 9)
+        / (PRIOR.length**2 * np.mean(_square_distances(data.rows)) * 10 / 9)
     )
     assert np.diagonal(linear * columns @ columns.T) == pytest.approx(linear * square)
     # The observations, and every point on two sizes.
@@ -116,7 +117,7 @@ def test_given_scales_and_weights_it_is_a_gaussian_process(seed: int) -> None:
     own_ids = np.concatenate([np.arange(10), np.full(len(new), -1)])
     mean, sd = model.predict(everyone, np.log([16_000.0, 64_000.0]), own_ids)
     assert mean.T.ravel() == pytest.approx(wanted + expected[n:])
-    widened = np.tile(np.where(own_ids < 0, model.widened, 1.0), 2)
+    widened = np.tile(np.where(own_ids < 0, model.calibration, 1.0), 2)
     assert sd.T.ravel() == pytest.approx(np.sqrt(widened * (wanted_sd**2 + noise)), rel=1e-4)
 
 
@@ -232,6 +233,15 @@ def test_a_new_algorithm_is_not_slow_for_having_many_parameters() -> None:
     assert deviations[0] == pytest.approx(deviations[1], rel=0.1)
 
 
+@given(rows=st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6))
+def test_one_learner_is_at_no_distance_from_itself(rows: list[float]) -> None:
+    point = np.array([rows])
+    points = Points.of(np.repeat(point, 3, axis=0), numbers(6), PRIOR.log_weight, PRIOR.count_sd)
+    assert points.reach == 1.0
+    assert points.smooth(points, PRIOR.length).min() == 1.0
+    assert points.smooth(points.at(point), PRIOR.length).min() == 1.0
+
+
 def test_a_word_never_seen_is_less_sure() -> None:
     data, new = made(0, count=30), drawn(0)
     unseen = new.copy()
@@ -255,7 +265,7 @@ def test_what_is_known_of_other_algorithms_parameters_says_nothing_of_a_new_one(
     alike, _ = model.predict(np.array([[0.0, place]]), SIZES[0])
     assert mean == pytest.approx(alike, abs=0.3)
     scale, unseen = model.variances[0], 1.0
-    assert sd < math.sqrt(model.widened * (scale * unseen + 2.0))
+    assert sd < math.sqrt(model.calibration * (scale * unseen + 2.0))
 
 
 @pytest.mark.parametrize("n_parameters", [0, 2])

@@ -20,8 +20,8 @@ from optuna_daub.core.forecasts import given_pool
 from optuna_daub.core.forecasts import hyperparameters
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.forecasts.forecast import WIDTH
-from optuna_daub.core.forecasts.given_pool import MOST_LEARNERS
 from optuna_daub.core.forecasts.given_pool import MOST_SCORES
+from optuna_daub.core.forecasts.given_pool import MOST_TAKING_PART
 from optuna_daub.core.forecasts.prior import PRIOR
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
@@ -145,7 +145,7 @@ def test_forecasts_change_as_scores_do(size: int, factor: float, shift: float) -
         np.testing.assert_allclose(new / factor, old, atol=1e-5)
 
 
-@pytest.mark.parametrize("count", [15, MOST_LEARNERS + 40])
+@pytest.mark.parametrize("count", [15, MOST_TAKING_PART + 40])
 def test_a_parameter_that_all_have_alike_changes_nothing(count: int) -> None:
     pool = pool_of(count)
     more = Space((*SPACE.dimensions, ("same", Range(1.0, 3.0)), ("word", Words(("a", "b")))))
@@ -199,10 +199,10 @@ def test_2000_learners_have_finite_forecasts_by_one_fit(monkeypatch: pytest.Monk
     assert found.shape == (2, 2000 + len(ROWS))
     assert np.isfinite(found).all()
     assert len(n_learners) == 1, "one more score is no reason for another fit"
-    assert n_learners[0] <= MOST_LEARNERS
+    assert n_learners[0] <= MOST_TAKING_PART
 
 
-@pytest.mark.parametrize(("count", "n_kept"), [(20, 14), (40, 8), (MOST_LEARNERS, 2)])
+@pytest.mark.parametrize(("count", "n_kept"), [(20, 14), (40, 8), (MOST_TAKING_PART, 2)])
 def test_learners_with_many_scores_take_part_with_fewer(
     count: int, n_kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,7 +355,6 @@ def test_a_learner_that_failed_before_it_had_parameters_says_nothing_of_any_poin
 def test_before_any_score_candidates_may_be_anything() -> None:
     pool = Pool(to_come=None, space=SPACE, proposer=Given(ROWS))
     assert np.isinf(sd_of(Process(FULL).candidates(pool, FULL))).all()
-    assert Process(FULL).newcomer(pool, FULL).scale == float("inf")
 
 
 @pytest.mark.parametrize("size", [1000, FULL])
@@ -382,7 +381,7 @@ def test_a_look_at_another_size_than_all_the_data_is_refused() -> None:
 
 def test_many_learners_differ_little_from_few() -> None:
     """Beyond the learners that take part, a forecast rests on the learner's last score."""
-    pool = pool_of(MOST_LEARNERS + 60)
+    pool = pool_of(MOST_TAKING_PART + 60)
     found = Process(FULL).forecasts(pool, FULL)
     off = [
         float(found[i].mean) - score(c.parameters["kind"], c.parameters["rate"], FULL)

@@ -18,6 +18,7 @@ from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Process
 from optuna_daub.core import Projection
+from optuna_daub.core.proposals import Given
 from tests.strategies import GRID
 from tests.strategies import pools
 
@@ -78,11 +79,12 @@ def test_neither_order_nor_history_matters(
 def test_a_newcomer_has_a_forecast_and_before_any_score_may_be_anything(
     forecaster: Forecaster, pool: Pool
 ) -> None:
-    newcomer = forecaster.newcomer(pool, GRID[-1])
-    assert newcomer.scale >= 0.0
+    anyone = np.full((1, len(pool.known_space.dimensions)), np.nan)
+    new = forecaster.candidates(dataclasses.replace(pool, proposer=Given(anyone)), GRID[-1]).at(0)
+    assert new.scale >= 0.0
     if not any(curve.observations for curve in pool.curves.values()):
-        assert newcomer.scale == math.inf
-    assert float(newcomer.quantile(0.1)) <= float(newcomer.quantile(0.9))
+        assert new.scale == math.inf
+    assert float(new.quantile(0.1)) <= float(new.quantile(0.9))
 
 
 @every

@@ -17,9 +17,11 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core.forecasts import joint
+from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.joint import DOUBLINGS
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.forecasts.joint import fitted
+from optuna_daub.core.proposals import Given
 from optuna_daub.core.proposals import LikeRecent
 
 
@@ -40,6 +42,11 @@ def pools(draw: st.DrawFn, least: int = 1) -> Pool:
         scores = draw(st.lists(st.integers(0, 1000), min_size=len(sizes), max_size=len(sizes)))
         curves.append(curve(learner, {n: y / 1000 for n, y in zip(sizes, scores, strict=True)}))
     return Pool(Curves(curves))
+
+
+def newcomer(pool: Pool) -> Forecast:
+    """Return the forecast of a candidate; without parameters all are alike."""
+    return Joint().candidates(replace(pool, proposer=Given(np.empty((1, 0)))), FULL).at(0)
 
 
 def way(since: float, to: float, first: float, fading: float) -> float:
@@ -162,7 +169,7 @@ def test_powers_of_four_change_no_digit_of_a_forecast(factor: float, pool: Pool)
     )
     before, after = Joint().forecasts(pool, FULL).all, Joint().forecasts(changed, FULL).all
     assert np.all(after.quantile(0.95) == factor * before.quantile(0.95))
-    new, other = (Joint().newcomer(each, FULL) for each in (pool, changed))
+    new, other = (newcomer(each) for each in (pool, changed))
     assert float(other.quantile(0.95)) == factor * float(new.quantile(0.95))
     shown, seen = (Joint().look(each, 1125, FULL)[0] for each in (pool, changed))
     assert np.all(seen == factor * shown)
@@ -182,7 +189,7 @@ def test_equal_scores_are_forecast_to_stay() -> None:
     pool = Pool(Curves([curve(i, {500: 0.7}) for i in range(4)]))
     forecast = Joint().forecasts(pool, FULL).all
     assert np.all(forecast.quantile(0.95) == 0.7)
-    assert float(Joint().newcomer(pool, FULL).quantile(0.95)) == pytest.approx(0.7)
+    assert float(newcomer(pool).quantile(0.95)) == pytest.approx(0.7)
 
 
 def test_gains_of_others_carry_over() -> None:
@@ -207,14 +214,25 @@ def test_forecasts_widen_with_the_gap_and_with_what_is_ahead() -> None:
 
 def test_without_scores_anything_may_come() -> None:
     pool = Pool(to_come=2).with_newcomer(0)
-    assert math.isinf(float(Joint().newcomer(pool, FULL).quantile(0.9)))
+    assert math.isinf(float(newcomer(pool).quantile(0.9)))
     assert math.isinf(float(Joint().forecasts(pool, FULL)[0].quantile(0.9)))
 
 
 def test_a_learner_without_scores_is_forecast_like_a_newcomer() -> None:
     pool = Pool(Curves([curve(0, {500: 0.7}), curve(1, {500: 0.8}), LearningCurve(2)]))
-    forecast, newcomer = Joint().forecasts(pool, FULL)[2], Joint().newcomer(pool, FULL)
-    assert float(forecast.quantile(0.8)) == pytest.approx(float(newcomer.quantile(0.8)))
+    forecast, new = Joint().forecasts(pool, FULL)[2], newcomer(pool)
+    assert float(forecast.quantile(0.8)) == pytest.approx(float(new.quantile(0.8)))
+
+
+@given(pool=pools(least=2), size=st.sampled_from([1125, FULL]))
+def test_candidates_are_like_learners_after_one_training(pool: Pool, size: int) -> None:
+    """With one score of each, all that is known of learners is known of candidates too."""
+    curves = [curve(i, {c.size: c.score}) for i, c in pool.curves.items()]
+    both = Pool(Curves(curves), proposer=Given(np.empty((1, 0))))
+    mean, sd = (part[: len(curves)] for part in Joint().beliefs(both, size))
+    middle, wide = (part[-1] for part in Joint().beliefs(both, size))
+    assert middle == pytest.approx(mean.mean())
+    assert wide**2 == pytest.approx(mean.var() + (sd**2).mean(), abs=1e-12)
 
 
 def test_where_first_scores_tie_an_affine_change_changes_nothing() -> None:
@@ -238,7 +256,7 @@ def test_forecasts_are_numbers_whatever_scores_range_over(
     own = [{500: near * i, 750: near * (i + 2)} for i in range(8)]
     pool = Pool(Curves(curve(i, scores) for i, scores in enumerate([*own, far])))
     assert np.isfinite(Joint().forecasts(pool, FULL).all.quantile(0.9)).all()
-    assert math.isfinite(float(Joint().newcomer(pool, FULL).quantile(0.9)))
+    assert math.isfinite(float(newcomer(pool).quantile(0.9)))
 
 
 def test_scores_that_are_no_numbers_do_not_spread() -> None:

@@ -203,6 +203,22 @@ def test_trainings_that_go_on_are_as_much_of_everything_as_those_from_scratch():
     assert spent_on == pytest.approx(spent)
 
 
+def test_a_look_leaves_only_its_later_examples_to_be_trained_on():
+    """Learners go on from models of 4,000 rows: 4 seconds to 8,000, and 8 more to all."""
+    seen = [{500: 0.5 + i / 50, 4000: 0.7 + i / 50} for i in range(4)]
+    pool = pool_of(seen, [[0.5, 3.5]] * 4)
+    curves = []
+    for curve in pool.curves.values():
+        first, second = curve.observations
+        second = dataclasses.replace(second, examples=3500)
+        curves.append(LearningCurve(curve.learner, (first, second)))
+    rule, pool = terms(cost="seconds"), Pool(Curves(curves), to_come=0)
+    way, straight = costs_of(pool, rule, (8000, 16000)).expected()[0]
+    left = straight + 0.5 * way
+    found = boxes(dataclasses.replace(pool, left=Cost(0, left)), rule)
+    assert 8000 in found.size[np.isfinite(found.values)]
+
+
 @pytest.mark.parametrize("limit", [24.0, 40.0, 60.0])
 def test_with_a_time_limit_a_model_is_made_though_not_all_learners_were_tried(limit):
     """A first training takes a second, one on all the data 16: 100 learners are too many."""
