@@ -356,7 +356,7 @@ def test_the_best_is_found_where_nothing_is_uncertain(case: Case, ends: list[int
 @every
 def test_learners_on_more_than_all_the_data_are_fully_trained(case: Case) -> None:
     full = case.policy.sizes[-1]
-    seen = [Observation(n, 0.25 * i, 0.9) for i in range(1, 3) for n in (full // 2, full + i)]
+    seen = [Observation(n, i / 4, 0.9, 100) for i in (1, 2) for n in (full // 2, full + i)]
     curves = [LearningCurve(0, tuple(seen[:2])), LearningCurve(1, tuple(seen[2:]))]
     decision = case.policy.decide(Pool(Curves(curves), to_come=0))
     assert isinstance(decision, Finish)
