@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABCMeta
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
@@ -122,6 +123,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
         weights = _check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
+        if not weights.any():
+            raise ValueError("`sample_weight` must be above 0 for some examples, but all are 0.")
         if not weights.all():
             kept = weights > 0.0
             X, y, weights = X[kept], np.asarray(y)[kept], weights[kept]
@@ -191,8 +194,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
             yield float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _votes(self, X: Any) -> NDArray[np.float64]:
-        *_, votes = self._staged_votes(X)
-        return votes
+        # Only the last stage: all of them together take as much memory as rounds.
+        return deque(self._staged_votes(X), maxlen=1).pop()
 
     def _staged_votes(self, X: Any) -> Iterator[NDArray[np.float64]]:
         check_is_fitted(self, "ensemble_")

@@ -22,6 +22,7 @@ import math
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,7 +192,12 @@ class SampleSource:
         blocks = self._draws(problem, rng, exact)
         hypotheses = Hypotheses(self._bins, self._stumps, self._data.labels[problem])
         selection = select_hypothesis(blocks, hypotheses, self._needed, self._max_samples)
-        return exact[0] if exact else selection
+        if exact:
+            return exact[0]
+        if selection is None or selection.satisfied or len(self._cumulative) > self._max_samples:
+            return selection
+        # So many draws were not enough, and say less than the table does.
+        return self._best_of_all(problem, self._weights_of_all(problem))
 
     def _draws(
         self, problem: int, rng: np.random.Generator, exact: list[Selection]
@@ -209,11 +215,10 @@ class SampleSource:
                 self._largest_block,
                 max(PATIENCE, n_rows),
             )
-        margins = self._data.labels[problem] * self._vote_of_all(problem)
-        weights = self._data.weights * madaboost_weights(margins)
+        weights = self._weights_of_all(problem)
         if weights.sum() < LEAST_ACCEPTANCE * self._cumulative[-1]:
             return
-        best = self._best_of_all(problem, weights / weights.sum())
+        best = self._best_of_all(problem, weights)
         size = np.array([self._max_samples])
         if n_rows <= size[0] and not self._rule(size, np.array([best.accuracy]))[0]:
             exact.append(best)
@@ -221,18 +226,27 @@ class SampleSource:
         # Draws from D itself are never rejected.
         yield from accepted_rows(rng, np.cumsum(weights), None, self._largest_block)
 
-    def _best_of_all(self, problem: int, shares: NDArray[np.float64]) -> Selection:
+    def _weights_of_all(self, problem: int) -> NDArray[np.float64]:
+        """Return the up-to-date weight of each example of the table."""
+        margins = self._data.labels[problem] * self._vote_of_all(problem)
+        return self._data.weights * madaboost_weights(margins)
+
+    def _best_of_all(self, problem: int, weights: NDArray[np.float64]) -> Selection:
         """Return the hypothesis with the largest advantage on the whole table.
 
         Args:
             problem: number of the problem.
-            shares: probability of each example in the round's distribution, shape (n_rows,).
+            weights: weight of each example in the round, shape (n_rows,).
         """
+        shares = weights / weights.sum()
         signed = shares * self._data.labels[problem]
         # `bin_edges` returns the same, but takes three times as long and 2.5 times X in memory.
         sums = np.zeros(len(self._bins.upper))
-        for codes in self._bins.codes:
-            sums += np.bincount(codes, weights=signed, minlength=len(sums))
+        for codes, (first, end) in zip(
+            self._bins.codes, pairwise(self._bins.offsets), strict=True
+        ):
+            own = codes - codes.dtype.type(first)
+            sums[first:end] = np.bincount(own, weights=signed, minlength=end - first)
         balance = 2.0 * sums[self._stumps] - signed.sum()  # right minus wrong
         best = int(np.argmax(np.abs(balance)))
         sign = 1 if balance[best] > 0 else -1

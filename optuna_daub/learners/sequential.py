@@ -15,7 +15,9 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing
+from sklearn.utils import assert_all_finite
 from sklearn.utils import column_or_1d
 from sklearn.utils import indexable
 
@@ -96,12 +98,14 @@ class SequentialScorer:
             y: their labels, shape (n_samples,) or (n_samples, 1).
 
         Raises:
-            ValueError: if there is no example, or the estimator is a regressor.
+            ValueError: if there is no example, a label is missing, labels and predictions are of
+                different types, or the estimator is a regressor.
         """
         check_classifier(estimator)
         X, y = indexable(X, y)
         rule = self._stopping_rule()
         labels = column_or_1d(y)
+        assert_all_finite(labels, input_name="y")
         if len(labels) == 0:
             raise ValueError("`X` must have at least one validation example, but has none.")
         order = np.random.default_rng(self.seed).permutation(len(labels))
@@ -110,7 +114,10 @@ class SequentialScorer:
         while seen < len(order):
             size = max(self.batch_size, next_possible_stop(rule, seen, right, len(order)) - seen)
             batch = order[seen : seen + size]
-            hits = np.ravel(estimator.predict(_safe_indexing(X, batch))) == labels[batch]
+            predicted = np.ravel(estimator.predict(_safe_indexing(X, batch)))
+            if not seen:
+                accuracy_score(labels[batch], predicted)  # refuses labels that cannot be equal
+            hits = predicted == labels[batch]
             n = np.arange(seen + 1, seen + len(batch) + 1)
             sums = right + np.cumsum(hits)
             stop = first_stop(rule, n, sums / n)

@@ -64,7 +64,8 @@ def absolute_error_size(
 
     Args:
         mean: mean of the outcomes so far, in [0, 1].
-        epsilon: absolute error, positive; with 0 the result is infinity.
+        epsilon: absolute error, positive; with 0 the result is infinity, except at a mean of 0 or
+            1, for which Massart's and Chernoff's exponents are infinite too.
         delta: probability of a larger error, in (0, 1).
         exponent: exponent of the inequality, such as ``chernoff.exponent``.
         two_sided: count errors in both directions, ln(2/delta); else ln(1/delta).

@@ -330,6 +330,23 @@ def test_draws_from_the_weighed_table_follow_the_weights() -> None:
     np.testing.assert_allclose(data.weights * source.acceptance(0, np.arange(50)), expected)
 
 
+@pytest.mark.parametrize("cap", [2000, 5000, 9999, 20_000])
+def test_a_table_of_no_more_rows_than_the_cap_is_weighed_instead(cap: int) -> None:
+    """One stump in thirty is a little better than guessing: so many draws cannot tell which."""
+    rng = np.random.default_rng(0)
+    X = rng.random((2000, 30))
+    y = (X[:, 0] > 0.5) ^ (rng.random(2000) < 0.47)
+    model = AdaptiveSamplingBoostClassifier(
+        n_estimators=1, max_samples_per_round=cap, random_state=0
+    ).fit(X, y)
+    assert model.n_samples_per_round_.tolist() == [2000]
+    assert not model.capped_rounds_.any()
+    (found,) = model.estimators_
+    bins, labels = interval_bins(X, 6, np.zeros(30, bool)), np.where(y, 1.0, -1.0)
+    edges = [np.mean(labels * bins.stump(i, found.sign).vote(X)) for i in range(30 * 6)]
+    assert np.mean(labels * found.vote(X)) == pytest.approx(max(edges))
+
+
 def test_rounds_that_hit_the_cap_are_flagged() -> None:
     X, y = noisy(500, 3, seed=1)
     model = AdaptiveSamplingBoostClassifier(

@@ -49,6 +49,25 @@ def test_stages_lead_to_the_result(model: Any, n_classes: int) -> None:
     assert last == model.score(X, y)
 
 
+def test_predictions_do_not_keep_the_votes_of_all_rounds(model: Any) -> None:
+    X, y = noisy(300, 4, seed=0, n_classes=3)
+    many = np.tile(X, (100, 1))
+    peaks = []
+    for n_estimators in (5, 40):
+        fitted = clone(model).set_params(n_estimators=n_estimators).fit(X, y)
+        tracemalloc.start()
+        fitted.predict(many)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_weights_of_nothing_but_0_are_refused(model: Any) -> None:
+    X, y = noisy(60, 3, seed=0)
+    with pytest.raises(ValueError, match=r"(?i)sample.weight.*(above 0|non-zero)"):
+        model.fit(X, y, sample_weight=np.zeros(60))
+
+
 def test_scores_of_stages_take_what_scores_take(model: Any) -> None:
     """A column of labels is no table of comparisons; a label or a weight is there for each row."""
     X, y = noisy(60, 3, seed=0)

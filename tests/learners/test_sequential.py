@@ -205,6 +205,8 @@ def test_a_regressor_and_no_rows_have_no_accuracy() -> None:
         (None, None, "must come with `X` and `y`"),
         (np.zeros((3, 1)), [0, 1], "inconsistent numbers of samples"),
         (np.zeros((3, 1)), np.zeros((3, 2)), "y should be a 1d array"),
+        (np.zeros((3, 1)), ["0", "1", "1"], "Mix of label input types"),
+        (np.zeros((3, 1)), [0.0, np.nan, 1.0], "Input y contains NaN"),
     ],
 )
 def test_data_that_do_not_match_are_refused(X: Any, y: Any, message: str) -> None:

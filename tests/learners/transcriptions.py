@@ -150,6 +150,11 @@ def boost_by_sampling(
 
     for seed in seeds:
         best, n, P = hsm(X, y, H, w, holds, np.random.default_rng(seed), D0, n_max)
+        if n == n_max >= len(X) and not holds(n, P):  # the whole table says more
+            D = [d * w(i) for i, d in enumerate(D0)]
+            right = [sum(d for d, x, yi in zip(D, X, y, strict=True) if h(x) == yi) for h in H]
+            best = next(k for k, d in enumerate(right) if d >= max(right) - 1e-9)
+            n, P = len(X), right[best] / sum(D)
         P = min(P, 1.0 - 0.5 / n)  # half an error is allowed for
         beta = math.sqrt((1.0 - P) / P)
         rounds.append(Drawn(H[best], n, math.log(1.0 / beta)))
