@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
-from inspect import isfunction
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -47,6 +48,29 @@ if TYPE_CHECKING:
 MIN_CANDIDATES, MAX_CANDIDATES = 10, 100
 """Smallest and largest number of candidates, if neither number nor time is given."""
 
+NAMES_OF_OTHERS = {
+    "n_trials": "n_candidates",
+    "param_grid": "param_distributions",
+    "search_spaces": "param_distributions",
+    "max_iter": "max_resources",
+    "seed": "random_state",
+}
+"""Names of arguments here, by their names in other libraries' searches."""
+
+
+def check_names(given: Mapping[str, Any]) -> None:
+    """Raise a TypeError for an argument of another library's search."""
+    for name in NAMES_OF_OTHERS.keys() & given:
+        raise TypeError(
+            f"`{name}` is called `{NAMES_OF_OTHERS[name]}` here, as it is not quite the same: see "
+            "the docstring."
+        )
+
+
+def arguments_of(method: Callable[..., None]) -> inspect.Signature:
+    """Return the signature of a method without `self`."""
+    return inspect.Signature([*inspect.signature(method).parameters.values()][1:])
+
 
 def check_scorer_names(scoring: Any) -> None:
     """Raise a ValueError if a scorer is an unknown name or a metric.
@@ -60,7 +84,7 @@ def check_scorer_names(scoring: Any) -> None:
             raise ValueError(unknown_scorer(name))
     values = scoring.values() if isinstance(scoring, Mapping) else [scoring]
     for each in values:
-        if isfunction(each) and each.__module__.startswith("sklearn.metrics."):
+        if inspect.isfunction(each) and each.__module__.startswith("sklearn.metrics."):
             raise ValueError(metric_instead(each))
 
 

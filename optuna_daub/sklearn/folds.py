@@ -94,6 +94,10 @@ def divided(
         )
     every = np.arange(_num_samples(X))
     splits = [(every[train], every[test]) for train, test in given]
+    if any(len(test) == 0 for _, test in splits):
+        raise ValueError(
+            f"`cv` must give folds with rows to score, but {brief(splitter)} gave one without any."
+        )
     if not splits or any(len(train) == 0 for train, _ in splits):
         raise ValueError(
             "`cv` must give at least one fold, each with rows to train on, but no fits were "

@@ -131,16 +131,24 @@ def check_some_fitted(
         has_best: True if some candidate with a score is left.
     """
     n_fits = search.n_splits_ * sum(len(curve.observations) for curve in curves)
+    if not n_fits and not evaluate.errors:
+        raise ValueError(
+            f"The space rejected all the {len(curves)} candidates, so there is none to choose. "
+            "Let ranges be such that less is rejected, or give more `n_candidates`. Below are all "
+            "reasons:\n" + "\n".join({curve.reason: None for curve in curves})
+        )
     # If `error_score` is a number, failed fits are among the observations.
     if has_best and len(evaluate.counted) != n_fits:
         return
     first = next(iter(evaluate.errors), None)
+    fewest = min(len(fold.subset(search.min_resources_)) for fold in evaluate.folds.folds)
     # Errors of scorers are in scikit-learn's warnings only.
     seen = "above is the first error, and " if first else "warnings name errors of scorers, and "
     raise ValueError(
         f"All the {len(curves)} candidates failed, so there is none to choose. It is "
         "likely that the estimator is misconfigured, or cannot be fitted or scored on few "
-        f"rows: then let `min_resources` be more than {search.min_resources_:,}; {seen}"
+        f"rows: then let `min_resources` be more than {search.min_resources_:,} "
+        f"(the smallest fold has {fewest:,} of them); {seen}"
         '`error_score="raise"` shows where a fit fails. '
         f"{said_of(odd_columns(evaluate.X))} Below are all reasons:\n"
         + "\n".join({curve.reason: None for curve in curves})

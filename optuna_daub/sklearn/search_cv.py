@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from numbers import Integral
 from numbers import Real
@@ -28,7 +27,9 @@ from sklearn.utils.validation import _check_method_params
 from optuna_daub.objective.scoring import limits_of
 from optuna_daub.objective.scoring import own_limits
 from optuna_daub.sklearn import callbacks
+from optuna_daub.sklearn.arguments import arguments_of
 from optuna_daub.sklearn.arguments import check_classes_scored
+from optuna_daub.sklearn.arguments import check_names
 from optuna_daub.sklearn.arguments import check_scorer_names
 from optuna_daub.sklearn.arguments import checked_table
 from optuna_daub.sklearn.arguments import fingerprint
@@ -58,16 +59,6 @@ from optuna_daub.study import log
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-
-_NAMES_OF_OTHERS = {
-    "n_trials": "n_candidates",
-    "param_grid": "param_distributions",
-    "search_spaces": "param_distributions",
-    "max_iter": "max_resources",
-    "seed": "random_state",
-}
-"""Names of arguments here, by their names in other libraries' searches."""
 
 
 class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -121,7 +112,8 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             returns the parameters: `lambda trial: {"C": trial.suggest_float("C", 0.1, 10)}`.
         timeout: seconds of search, above 0, in which new candidates are proposed. A training that
             has begun is finished.
-        n_candidates: number of candidates to choose among, at least 1.
+        n_candidates: number of candidates to choose among, at least 1, including those that a
+            function as space rejects.
         n_iter: the same, as `RandomizedSearchCV` calls it; give one of the two.
         scoring: as in scikit-learn. If there are several scorers, the one that `refit` names
             decides, or else the first; the others are recorded.
@@ -132,13 +124,14 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         cv: as in scikit-learn: a number of folds, a splitter or an iterable; None means 5 folds.
             For many rows one division is enough and five times as fast:
             `cv=ShuffleSplit(1, test_size=0.2, random_state=0)`.
-        min_resources: smallest number of rows of each fold to train on. "smallest": two for each
-            fold and class, as in `HalvingRandomSearchCV`, or more if a subset would lack a class.
+        min_resources: smallest number of rows of a fold to train on, of the largest one: smaller
+            folds take the same share of theirs. "smallest": two for each fold and class, as in
+            `HalvingRandomSearchCV`, or more if a subset would lack a class.
             "auto": 500, but at most 1/8 and at least 1/64 of all rows, and at least as many as
             "smallest"; less if there would be fewer than three sizes. If the number of candidates
             is limited, the first round is on about 1/16 of all rows, if that is more.
-        max_resources: largest number of rows of each fold to train on; "auto": all. Fewer rows
-            save time. The best candidate is fitted on all the data in any case.
+        max_resources: largest number of rows of the largest fold to train on; "auto": all. The
+            best candidate is fitted on all the data in any case.
         factor: ratio of consecutive training sizes, above 1.
         cost: cost to save: "seconds", as measured, or "examples" trained on.
         sampler: Optuna sampler that proposes candidates. None: `TPESampler` if `n_candidates` is
@@ -203,14 +196,15 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Return a search; raise a TypeError for arguments of other libraries' searches."""
-        for name in given:
-            if name in _NAMES_OF_OTHERS:
-                raise TypeError(
-                    f"`{name}` is called `{_NAMES_OF_OTHERS[name]}` here, as it is not quite the "
-                    "same: see the docstring."
-                )
+        if cls.__init__ is DataAllocationSearchCV.__init__:
+            check_names(given)
         new: Self = super().__new__(cls)
         return new
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Let `inspect.signature` show the arguments of a subclass."""
+        super().__init_subclass__(**given)
+        cls.__signature__ = arguments_of(cls.__init__)
 
     def __init__(
         self,
@@ -260,7 +254,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.random_state = random_state
 
     # Without this, `inspect.signature` would show `__new__`, which takes any name.
-    __signature__ = inspect.Signature([*inspect.signature(__init__).parameters.values()][1:])
+    __signature__ = arguments_of(__init__)
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:

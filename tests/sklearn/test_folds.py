@@ -13,6 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 from sklearn.model_selection import StratifiedKFold
 from sklearn.model_selection import TimeSeriesSplit
+from sklearn.model_selection import check_cv
 
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.sklearn.folds import Folds
@@ -37,6 +38,12 @@ def test_subsets_are_nested_and_all_rows_are_the_splitters() -> None:
             np.testing.assert_array_equal(validation, test)
             before = set(rows)
         np.testing.assert_array_equal(folds.rows(place, folds.n_train)[0], train)
+
+
+def test_a_fold_without_rows_to_score_is_refused() -> None:
+    splitter = check_cv([(ROWS[:50], ROWS[50:]), (ROWS[50:], ROWS[:0])])
+    with pytest.raises(ValueError, match=r"`cv` must give folds with rows to score, but .* gave"):
+        divided(splitter, Ridge(), ROWS[:, None], ROWS, {}, seed=0)
 
 
 def test_subsets_of_a_classifier_keep_the_classes_in_proportion() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import logging
 import os
 import pickle
@@ -48,10 +49,12 @@ from sklearn.model_selection import GroupShuffleSplit
 from sklearn.model_selection import KFold
 from sklearn.model_selection import LeaveOneGroupOut
 from sklearn.model_selection import RandomizedSearchCV
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.model_selection import cross_val_score
 from sklearn.model_selection import cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KernelDensity
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.preprocessing import OneHotEncoder
@@ -731,6 +734,41 @@ def test_a_candidate_that_the_space_rejects_is_dropped() -> None:
     with pytest.warns(FitFailedWarning, match=r"of 9 candidates were dropped"):
         again = clone(search).set_params(n_candidates=9).fit(X, Y)
     assert again.cv_results_["params"][:8] == results["params"]
+
+
+def test_a_space_that_rejects_all_is_named() -> None:
+    def space(trial: optuna.Trial) -> dict[str, Any]:
+        raise optuna.TrialPruned(f"{trial.suggest_int('depth', 1, 9)} is too deep")
+
+    with pytest.raises(ValueError, match=r"(?s)space rejected all the 4 candidates.*is too deep"):
+        Search(DecisionTreeClassifier(), space, n_candidates=4).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:Scoring failed", "ignore:One or more of the test scores")
+def test_an_error_on_few_rows_names_those_of_the_smallest_fold() -> None:
+    search = Search(
+        KNeighborsClassifier(),
+        {"n_neighbors": randint(31, 34)},
+        n_candidates=2,
+        min_resources=60,
+        cv=TimeSeriesSplit(2),
+        error_score=np.nan,
+    )
+    few = r"`min_resources` be more than 60 \(the smallest fold has 3\d of them\)"
+    with pytest.raises(ValueError, match=few):
+        search.fit(X[:300], np.repeat(Y[:30], 10))
+
+
+def test_a_subclass_may_have_arguments_of_any_name() -> None:
+    class Mine(DataAllocationSearchCV):
+        def __init__(self, estimator: Any, param_distributions: Any, *, seed: int = 0) -> None:
+            super().__init__(estimator, param_distributions, n_candidates=2, random_state=seed)
+            self.seed = seed
+
+    assert clone(Mine(LogisticRegression(), {"C": [1.0, 2.0]}, seed=3)).seed == 3
+    assert [*inspect.signature(Mine).parameters] == ["estimator", "param_distributions", "seed"]
+    with pytest.raises(TypeError, match="`seed` is called `random_state` here"):
+        DataAllocationSearchCV(LogisticRegression(), {}, seed=3)
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
