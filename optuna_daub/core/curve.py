@@ -210,11 +210,16 @@ class LearningCurve(Remembers):
 
 
 def _collapse(observations: tuple[Observation, ...]) -> str:
-    """Return the first score that is not finite and its size, in words; empty if all are."""
+    """Return the first score that is not finite and its size, in words; empty if all are.
+
+    No sign is shown, since the core turns losses around.
+    """
     for seen in observations:
         for what, score in (("score", seen.score), ("training score", seen.training_score)):
             if score is not None and not is_finite(score):
-                return f"{what} {score} at {seen.size:,} examples"
+                huge = f"beyond {LARGEST_SCORE:g}" if math.isfinite(score) else "infinite"
+                found = "nan" if math.isnan(score) else huge
+                return f"{what} {found} at {seen.size:,} examples"
     return ""
 
 

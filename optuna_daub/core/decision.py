@@ -10,13 +10,19 @@ import math
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core.checks import brief
 from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.limits import Limits
+
+
+if TYPE_CHECKING:
+    from optuna_daub.core.pool import Pool
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Reason:
 
         Scores that it names are cut at the limits, in the direction of the core.
         """
-        scores = tuple(map(limits.cut, self.scores))
+        scores = tuple([min(max(x, limits[0]), limits[1]) for x in self.scores])
         # Two different scores beyond a limit are equal now: "1.000 < 1.000" would be false.
         are_equal = len({*scores}) < len({*self.scores})
         text = self.sentence.replace("{less}", "{less}=") if are_equal else self.sentence
@@ -189,6 +195,33 @@ class Wait:
 
 
 Decision: TypeAlias = Extend | Propose | Drop | Finish | Wait
+
+
+def check_decision(decision: object, pool: Pool, sizes: tuple[int, ...], rule: str) -> None:
+    """Raise a ValueError if a decision cannot be carried out: then the rule has a fault.
+
+    Args:
+        decision: what the rule has decided.
+        pool: the pool that it has seen.
+        sizes: its training sizes.
+        rule: its name.
+    """
+    if not isinstance(decision, Decision):
+        raise ValueError(f"{rule}.decide must return a decision, but returned {brief(decision)}.")
+    learner, fault = getattr(decision, "learner", None), ""
+    curve = None if learner is None else pool.curves.get(learner)
+    if learner is not None and curve is None:
+        fault = f"the pool has no learner {learner}"
+    elif curve is not None and curve.dropped and not isinstance(decision, Finish):
+        fault = f"learner {learner} is dropped: {curve.dropped}"
+    elif isinstance(decision, Extend) and learner in pool.busy:
+        fault = f"another worker trains learner {learner}"
+    elif isinstance(decision, Extend) and curve is not None and decision.size <= curve.size:
+        fault = f"learner {learner} was trained on {curve.size:,} already"
+    elif isinstance(decision, Extend | Propose) and decision.size > sizes[-1]:
+        fault = f"there are {sizes[-1]:,} examples"
+    if fault:
+        raise ValueError(f"{rule}.decide must return what can be done, but {fault}: {decision}.")
 
 
 def why_not(decision: Decision, learner: int) -> Reason:

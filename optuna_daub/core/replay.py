@@ -13,6 +13,7 @@ from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import Propose
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
+from optuna_daub.core.decision import check_decision
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.space import Space
@@ -48,6 +49,7 @@ def replay(
     pool = Pool(to_come=len(table), space=space)
     while True:
         decision = policy.decide(pool)
+        check_decision(decision, pool, policy.sizes, type(policy).__name__)
         if isinstance(decision, Propose):
             newcomer = next(newcomers)
             pool = pool.with_newcomer(newcomer, table[newcomer].parameters)

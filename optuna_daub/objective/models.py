@@ -88,12 +88,12 @@ class KeptModels:
                     f"`keep_models` must be at least 1 learner, a folder or None, but got {where}."
                 )
 
-    def put(self, study: str, params: Mapping[str, Any], trained: Trained) -> None:
+    def put(self, study: str, params: Mapping[str, str], trained: Trained) -> None:
         """Keep the models of a study's learner in place of its earlier ones.
 
         Args:
             study: identity of the study: the same learner may start at another size in another.
-            params: parameters of the learner.
+            params: parameters of the learner, as text.
             trained: its models.
         """
         key = self._key(study, params)
@@ -110,7 +110,7 @@ class KeptModels:
             except KeyError:  # another thread was first
                 break
 
-    def take(self, study: str, params: Mapping[str, Any]) -> Trained | None:
+    def take(self, study: str, params: Mapping[str, str]) -> Trained | None:
         """Return the models of a study's learner, and forget them. None without any."""
         key = self._key(study, params)
         if self._folder is None:
@@ -127,8 +127,8 @@ class KeptModels:
         """Return the state without models in memory, which stay in this process."""
         return {**vars(self), "_models": OrderedDict()}
 
-    def _key(self, study: str, params: Mapping[str, Any]) -> str:
-        said = json.dumps([self._made_of, study, sorted(params.items())], default=repr)
+    def _key(self, study: str, params: Mapping[str, str]) -> str:
+        said = json.dumps([self._made_of, study, sorted(params.items())])
         return sha256(said.encode()).hexdigest()[:32]
 
 

@@ -39,6 +39,7 @@ from optuna_daub.study import AllocationPruner
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.log import check_study
+from optuna_daub.study.records import point
 from optuna_daub.study.reporting import check_trial
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.setup_errors import ending_study
@@ -300,7 +301,7 @@ class TrainingSizeObjective:
         training = self._training
         # Suggest parameters before asking for the first size, which may depend on them.
         estimator = training.estimator(trial, self.n_train)
-        params = trial.params
+        params, words = trial.params, point(trial.params, trial.distributions)
         sizes = training_sizes(trial)
         self._checks.check(trial, estimator)
         study = identity(trial.study)
@@ -311,12 +312,12 @@ class TrainingSizeObjective:
                 if training.takes_size and not training.takes_previous:
                     estimator = training.estimator(trial, size)
                     check_same_parameters(params, trial.params)
-                kept = None if self._kept is None else self._kept.take(study, params)
+                kept = None if self._kept is None else self._kept.take(study, words)
                 before = training.usable(kept, estimator, size)
                 models = training.models(trial, estimator, size, before)
                 score, training_score = training.scores(models, size, validation, needs)
                 if self._kept is not None:
-                    self._kept.put(study, params, Trained(size, tuple(models)))
+                    self._kept.put(study, words, Trained(size, tuple(models)))
             new = size if before is None else size - before.size
             report(
                 trial,

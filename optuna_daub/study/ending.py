@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from itertools import pairwise
 from typing import Any
 
 import optuna
@@ -36,24 +35,21 @@ from optuna_daub.study.messages import status
 from optuna_daub.study.records import Failure
 from optuna_daub.study.records import Run
 from optuna_daub.study.setup_errors import SetupError
+from optuna_daub.study.setup_errors import check_steps
+from optuna_daub.study.suspicions import check_returned
+from optuna_daub.study.suspicions import warn_of_direction
+from optuna_daub.study.suspicions import watch
 from optuna_daub.study.turns import Assigned
 from optuna_daub.study.turns import End
+from optuna_daub.study.turns import OtherPointError
 from optuna_daub.study.turns import Turn
 from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
 
-MANY_FAILURES = 5
-"""Number of learners failing in a row at which the log names their worker."""
-
-MIN_STEPS, MAX_LEARNERS = 3, 50
-"""Smallest number of steps and largest number of learners for a warning of a wrong direction. A
-step goes from a score to the learner's next one. Three steps all rise by chance in one study of
-eight."""
-
-RISING_SHARE = 0.9
-"""Smallest share of rising steps at which the direction is named."""
+N_COMPARED = 50
+"""Number of learners that are searched for trainings on less than all the data."""
 
 _logger = logging.getLogger(__name__)
 
@@ -122,8 +118,9 @@ def close(
         decision = worker.answer(policy, number)[1]
     if is_complete and not is_answer:
         take_back(worker, values)
-    _watch(ending)
-    _warn_of_direction(worker)
+    check_returned(study, worker, trial, full_size, state)
+    watch(study, worker, run, state)
+    warn_of_direction(worker)
     if worker.is_over(decision):
         host.stop(study)
 
@@ -193,7 +190,7 @@ def _refuse_steps(
     if values:
         take_back(worker, values)
         log.write_failure(study, trial, Failure(min(others), "steps are no sizes", is_final=True))
-    records.check_steps(policy.sizes, number, others, ())
+    check_steps(policy.sizes, number, others, ())
 
 
 def _keep_score(ending: _Ending, score: float) -> None:
@@ -203,7 +200,7 @@ def _keep_score(ending: _Ending, score: float) -> None:
     if policy.needs.training_scores == "required" or not is_finite(score):
         return
     # If others were trained on less, this is Optuna's idiom for a trial that cannot be trained.
-    some = islice((curve.sizes for curve in worker.known.curves.values()), MAX_LEARNERS)
+    some = islice((curve.sizes for curve in worker.known.curves.values()), N_COMPARED)
     if any({*sizes} - {full_size} for sizes in some):
         return
     begun = trial.datetime_start
@@ -303,6 +300,8 @@ def _failure(ending: _Ending) -> Failure | None:
         return None  # suspended
     if isinstance(cause, KeyboardInterrupt | SetupError):
         return None
+    if isinstance(cause, OtherPointError):
+        return Failure(size, str(cause), me, is_final=True, is_of_other_point=True)
     error = message_of(cause)
     if cause is None and host.is_optimizing(ending.study):  # a value that Optuna refuses to store
         error = f"the objective returned {reprlib.repr(host.returned())}, and no number"
@@ -323,23 +322,6 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
     return not isinstance(worker.told.get(number), End)
 
 
-def _warn_of_direction(worker: Worker) -> None:
-    """Warn once if a study minimizes but larger scores look better."""
-    curves = worker.known.curves
-    if worker.sign > 0 or len(curves) > MAX_LEARNERS:
-        return
-    scores = [[seen.score for seen in curve.observations] for curve in curves.values()]
-    steps = [pair for each in scores for pair in pairwise(each)]
-    n_rising = sum(later < earlier for earlier, later in steps)  # signed: larger is better
-    if len(steps) >= MIN_STEPS and n_rising >= RISING_SHARE * len(steps):
-        worker.warn(
-            "direction",
-            f"The study minimizes, but {n_rising} of {len(steps)} scores rose with more training "
-            "examples of the same learner, as those of accuracy do: if larger scores are better, "
-            'create the study with `direction="maximize"`.',
-        )
-
-
 def _warn_of_explored(worker: Worker) -> None:
     """Warn once if a search ends early because there are no new points."""
     known = worker.known
@@ -352,39 +334,3 @@ def _warn_of_explored(worker: Worker) -> None:
             f"no new one is proposed{asked}. If there are more, let parameters and their ranges "
             "not depend on the trial's number, on time or on chance.",
         )
-
-
-def _watch(ending: _Ending) -> None:
-    """Log a worker's name if all its learners fail: it may be at fault, not the learners.
-
-    Raises:
-        SetupError: if no learner of an open pool was ever trained, and all fail by one error.
-    """
-    worker, run = ending.worker, ending.run
-    if ending.state != TrialState.FAIL:
-        worker.failed_in_a_row = frozenset()
-    if ending.state != TrialState.FAIL or run.learner is None:
-        return
-    before, worker.failed_in_a_row = worker.failed_in_a_row, worker.failed_in_a_row | {run.learner}
-    if not len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
-        return
-    learners = (worker.known.learners[learner] for learner in worker.failed_in_a_row)
-    errors = {failure.error for learner in learners for failure in learner.failures.values()}
-    # A closed pool ends by itself; an open one would go on failing for all of its time.
-    if not worker.known.is_begun and len(errors) == 1 and run.n_learners is None:
-        message = (
-            f"The first {MANY_FAILURES} learners have all failed by one error, and none was "
-            f"trained: {errors.pop().rstrip('.')}. Mend it, and start the study again."
-        )
-        if host.error_of_run() is not None:
-            raise SetupError(message)
-        _logger.error(message)  # Optuna asserts that a value that is no number raised nothing
-        host.stop(ending.study)
-        return
-    _logger.warning(
-        "The last %d learners that worker %s trained have all failed. Look for the error "
-        "above: if it is the machine's (memory, a missing package), stop this worker, "
-        "and others will try these learners again.",
-        MANY_FAILURES,
-        liveness.this_worker(),
-    )

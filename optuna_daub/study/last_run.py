@@ -29,8 +29,7 @@ def of_few_trials(known: Known, policy: Policy, pool: Pool, number: int) -> Deci
     asked, full = host.trials_asked_for(), policy.sizes[-1]
     if asked is None or known.n_learners is None:
         return None
-    # A single trial belongs to a loop around `optimize`.
-    if asked[0] <= 1 or (policy.needs.closed_pool and asked[0] >= known.n_learners):
+    if policy.needs.closed_pool and asked[0] >= known.n_learners:
         return None
     if any(known.is_done(learner, full) for learner in known.curves):
         return None

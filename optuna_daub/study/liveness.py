@@ -96,6 +96,9 @@ def release_dead(
                 is_any = True
                 log.end(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was failed: its worker is dead.", number)
+                found = worker.look().learners.get(-1 if run.learner is None else run.learner)
+                if found is not None and found.curve.has_failed:
+                    _logger.warning("Learner %d is dropped: %s.", run.learner, found.curve.dropped)
             # Look again: this process may have been paused since its last look.
             elif is_silent and number in worker.look().runs and worker.silence(number) >= silent:
                 is_any = True

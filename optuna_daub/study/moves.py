@@ -17,8 +17,8 @@ from optuna.distributions import CategoricalDistribution
 from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 
+from optuna_daub.core.space import Numbers
 
-Numbers = NDArray[np.float64]
 
 INTERVAL = 0.05, 0.95
 """Quantiles at the ends of all intervals."""

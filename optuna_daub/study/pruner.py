@@ -15,6 +15,7 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.study import host
 from optuna_daub.study import records
 from optuna_daub.study.setup_errors import SetupError
+from optuna_daub.study.setup_errors import check_steps
 from optuna_daub.study.turns import End
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
@@ -74,7 +75,7 @@ class AllocationPruner(BasePruner):
         # An objective of the user's may report other sizes, but no epochs.
         epochs = [step for step in trial.intermediate_values if step < self.policy.sizes[0]]
         if number in worker.turns or epochs:
-            records.check_steps(self.policy.sizes, number, epochs or trial.intermediate_values)
+            check_steps(self.policy.sizes, number, epochs or trial.intermediate_values)
         if (trial.last_step or 0) > full_size:
             raise SetupError(
                 f"The step of `trial.report` is the training size, at most {full_size:,} examples "

@@ -9,9 +9,7 @@ records.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 from dataclasses import MISSING
 from dataclasses import dataclass
 from dataclasses import field
@@ -24,12 +22,13 @@ from typing import Any
 from typing import Literal
 from typing import TypeVar
 
+from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial
+from optuna.trial import TrialState
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
-from optuna_daub.study.setup_errors import SetupError
 
 
 PREFIX = "daub:"
@@ -120,6 +119,8 @@ class Failure:
     """Id of the process in which it failed; empty if unknown."""
     is_final: bool = False
     """True if the learner is not to be tried again."""
+    is_of_other_point: bool = False
+    """True if the run had other parameters than its learner, and so could not go on with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,8 @@ class Facts:
     """Failure by an error of its own; None without one."""
     is_given_up: bool = False
     """True if other workers have taken over its learner. Its own worker may still be alive."""
+    has_died: bool = False
+    """True if it ended, or was taken over, and its worker has never said why: it has died."""
     enqueued: Mapping[str, Any] | None = None
     """Parameters that it was enqueued with; None if it was not enqueued."""
     is_exhausted: bool = False
@@ -216,6 +219,8 @@ def word(value: Any, distribution: Any) -> str:
     """Return the value of a parameter as text."""
     if isinstance(value, float) and getattr(distribution, "step", None) is not None:
         return f"{value:.12g}"
+    if isinstance(value, int) and isinstance(distribution, FloatDistribution):
+        return repr(float(value))  # enqueued as 1, stored as 1.0
     return repr(value)
 
 
@@ -240,6 +245,7 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
         value=values[0] if values else None,
         failure=None if failed is None else _record(Failure, failed),
         is_given_up=given_up is not None,
+        has_died=_has_died(trial),
         enqueued=_typed(attrs, FIXED, dict, Mapping),
         is_exhausted=bool(attrs.get(EXHAUSTED, False)),
         replaces=_typed(attrs, REPLACES, Integral),
@@ -264,6 +270,13 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
     )
 
 
+def _has_died(trial: FrozenTrial) -> bool:
+    """Return whether a run is over for others, and its worker has stored no reason."""
+    is_over = trial.state == TrialState.FAIL or GIVEN_UP in trial.system_attrs
+    has_reason = FAILED in trial.system_attrs or read_summary(trial, "reason") is not None
+    return is_over and not has_reason
+
+
 def read_run(trial: FrozenTrial) -> Run | None:
     """Return the run in a trial's record; None without a record."""
     stored = trial.system_attrs.get(RUN)
@@ -273,29 +286,6 @@ def read_run(trial: FrozenTrial) -> Run | None:
 def own_sizes(trial: FrozenTrial, inherited: int = 0) -> list[int]:
     """Return the sizes that the trial has observed itself, increasing."""
     return sorted(size for size in trial.intermediate_values if size > inherited)
-
-
-def check_steps(
-    sizes: Sequence[int], number: int, steps: Iterable[int], given: Iterable[int] | None = None
-) -> None:
-    """Raise a SetupError if a trial's reported step is not a training size.
-
-    Args:
-        sizes: sizes of the study.
-        number: number of the trial.
-        steps: steps that it has reported.
-        given: steps that it may have reported; by default all of `sizes`.
-    """
-    others = {*steps} - {*(sizes if given is None else given)}
-    if others:
-        listed = ", ".join(f"{size:,}" for size in sizes)
-        asked = ", for which it was not asked" if {*others} & {*sizes} else ""
-        raise SetupError(
-            f"The step of `trial.report` is the training size, one of {listed}, but trial "
-            f"{number} reported step {min(others):,}{asked}. Report the sizes of "
-            "`training_sizes(trial)` only, and no epochs: leave out a callback that does, such as "
-            "Optuna's pruning callbacks."
-        )
 
 
 def signed(seen: Observation, sign: int) -> Observation:

@@ -28,8 +28,10 @@ from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.records import Run
 from optuna_daub.study.records import point
 from optuna_daub.study.setup_errors import SetupError
+from optuna_daub.study.setup_errors import check_steps
 from optuna_daub.study.turns import End
 from optuna_daub.study.turns import Go
+from optuna_daub.study.turns import OtherPointError
 from optuna_daub.study.turns import Turn
 from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import Worker
@@ -190,6 +192,8 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run)
     if place in worker.turns:  # the objective calls `training_sizes` a second time
         worker.look()
     steps = _steps_so_far(trial, policy, worker, run)
+    attrs = trial._cached_frozen_trial.system_attrs  # the objective's constraints are added
+    n_before = len(attrs)
     while isinstance(following, Go):
         size = following.size
         # The worker may have been paused: do not repeat the work of others who took it over.
@@ -213,7 +217,7 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run)
                     raise ValueError(_not_reported(trial, size))
         if curve.size == full_size and curve.observations[-1].is_finite:
             break
-        following = worker.turn(policy, place)
+        following = worker.turn(policy, place, has_measured=len(attrs) > n_before)
     # Others may have failed the run; else Optuna would raise an error when it stores the end.
     if log.is_failed(study, trial):
         raise liveness.end_lost(study, trial)
@@ -221,8 +225,7 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run)
         raise TurnOverError(following.reason)
     # Only a worker that trained on all the data has a last score to return. Another one, taken for
     # dead, may have done this late, as this one was about to train the learner.
-    last = worker.turns.get(place)
-    if last is None or last.size != full_size:
+    if place not in worker.turns or worker.turns[place].size != full_size:
         raise TurnOverError(f"another worker has trained it on all {full_size:,} examples")
 
 
@@ -236,7 +239,7 @@ def _steps_so_far(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run)
 
 
 def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
-    """Raise an error if a resumed learner has other parameters than before.
+    """Raise an error, which drops the learner, if a resumed one has other parameters than before.
 
     Optuna does not ask the sampler about a range with a single value.
     """
@@ -244,14 +247,12 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
         return
     learner, now = worker.known.learners[run.learner], trial._cached_frozen_trial
     words = point(now.params, now.distributions)
-    others = [name for name, word in words.items() if learner.words.get(name, word) != word]
-    if others:
-        name = others[0]
-        raise ValueError(
-            f"A learner must keep its parameters, but trial {trial.number}, which goes on with "
-            f"learner {run.learner}, suggests {name} = {brief(now.params[name])} where the "
-            f"learner has {brief(learner.params[name])}. Let ranges not depend on the trial's "
-            "number, on time or on chance."
+    name = next((n for n, word in words.items() if learner.words.get(n, word) != word), None)
+    if name is not None:
+        raise OtherPointError(
+            f"it has {name} = {brief(learner.params[name])}, but trial {trial.number} suggests "
+            f"only {brief(now.params[name])}: the range was narrowed to one value, or depends on "
+            "the trial's number, on time or on chance"
         )
 
 
@@ -301,7 +302,7 @@ def _is_stored(trial: optuna.Trial, size: int) -> bool:
 def _check_steps(trial: optuna.Trial, given: Collection[int]) -> None:
     """Raise a SetupError if a trial reported a step that it was not given."""
     if not {*_steps(trial)} <= {*given}:
-        records.check_steps(_pruner_of(trial).policy.sizes, trial.number, _steps(trial), given)
+        check_steps(_pruner_of(trial).policy.sizes, trial.number, _steps(trial), given)
 
 
 def _steps(trial: optuna.Trial) -> Iterable[int]:
@@ -333,7 +334,7 @@ def _check_needs(pruner: AllocationPruner, seen: Observation, trial: optuna.Tria
         pruner.has_warned = True
         _logger.warning(
             "No training score was reported, so forecasts rest on validation scores alone: pass "
-            "`training_score=` to `report`, or `use_training_score=False` to the pruner."
+            "`training_score=` to `report`, or `use_training_score=False` to the rule."
         )
 
 

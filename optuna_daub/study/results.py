@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -240,7 +241,9 @@ def _winner(study: optuna.Study, worker: Worker, chosen: int | None) -> int | No
     So the best learner is that of the study's best trial. If the policy chose a learner that was
     not trained on all the data, return that one.
     """
-    known, complete = worker.known, []
+    known, complete, best = worker.known, [], -1
+    with suppress(ValueError):  # of several equal trials Optuna's storages name different ones
+        best = study.best_trial.number
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
         run = records.read_run(trial)
         if run is None or run.learner is None or known.is_copy(trial.number, run):
@@ -251,8 +254,9 @@ def _winner(study: optuna.Study, worker: Worker, chosen: int | None) -> int | No
         # Others may tell a trial before all the data. A run that has ended since the last look is
         # not in the pool yet.
         if run.full_size <= (trial.last_step or 0) <= learner.curve.size:
-            complete.append((worker.sign * trial.values[0], -trial.number, run.learner))
-    return max(complete)[2] if any(learner == chosen for *_, learner in complete) else chosen
+            order = worker.sign * trial.values[0], trial.number == best, -trial.number
+            complete.append((*order, run.learner))
+    return max(complete)[-1] if any(learner == chosen for *_, learner in complete) else chosen
 
 
 def _reason(

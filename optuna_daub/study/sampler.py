@@ -355,10 +355,12 @@ class DataAllocationSampler(BaseSampler):
             return study.pruner.policy
         if not self._has_warned:
             self._has_warned = True
+            is_class = isinstance(study.pruner, type)
+            found = "the class itself" if is_class else type(study.pruner).__name__
             _logger.warning(
                 "DataAllocationSampler suspends and resumes learners only together with a pruner "
                 "of optuna_daub, but the study's pruner is %s.",
-                type(study.pruner).__name__,
+                found,
             )
         return None
 

@@ -10,7 +10,9 @@ catch=(Exception,))` such a study would go on failing all night. So an objective
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import contextmanager
 
 import optuna
@@ -59,3 +61,26 @@ def raise_anew(error: BaseException | None) -> None:
     """
     if isinstance(error, SetupError):
         raise error
+
+
+def check_steps(
+    sizes: Sequence[int], number: int, steps: Iterable[int], given: Iterable[int] | None = None
+) -> None:
+    """Raise a SetupError if a trial's reported step is not a training size.
+
+    Args:
+        sizes: sizes of the study.
+        number: number of the trial.
+        steps: steps that it has reported.
+        given: steps that it may have reported; by default all of `sizes`.
+    """
+    others = {*steps} - {*(sizes if given is None else given)}
+    if others:
+        listed = ", ".join(f"{size:,}" for size in sizes)
+        asked = ", for which it was not asked" if {*others} & {*sizes} else ""
+        raise SetupError(
+            f"The step of `trial.report` is the training size, one of {listed}, but trial "
+            f"{number} reported step {min(others):,}{asked}. Report the sizes of "
+            "`training_sizes(trial)` only, and no epochs: leave out a callback that does, such as "
+            "Optuna's pruning callbacks."
+        )

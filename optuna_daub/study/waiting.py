@@ -93,6 +93,11 @@ def _is_own(asking: Asking, number: int) -> bool:
 def _complaint(known: Known, trial: FrozenTrial) -> str:
     runs = known.runs.items()
     held = [f"{run.learner} (trial {n})" for n, run in runs if run.learner is not None]
+    if not held and not known.queued("running"):
+        return (
+            f"Trial {trial.number} has waited {COMPLAINT:.0f} s, as the rule asks, though no "
+            "learner is in training and nothing is in the queue: a rule must not wait then."
+        )
     if not held:
         return (
             f"Trial {trial.number} has waited {COMPLAINT:.0f} s for enqueued trials that other "

@@ -23,6 +23,7 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import check_decision
 from optuna_daub.core.limits import Limits
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
@@ -37,6 +38,7 @@ from optuna_daub.study.messages import GIVEN_UP
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
+from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.turns import Assigned
 from optuna_daub.study.turns import End
 from optuna_daub.study.turns import Go
@@ -211,13 +213,19 @@ class Worker:
                     last = of_few_trials(self.known, policy, pool, number) if is_last else None
                 with host.one_blas_thread():
                     decision = last or pool.once(policy.decide)
+                if not type(policy).__module__.startswith("optuna_daub."):  # a user's own rule
+                    _check(decision, pool, policy)
                 if not isinstance(decision, Drop):
                     return pool, decision
                 reason = decision.reason.told(self.sign, self.limits)
                 self._rule_out({**self.known.drops, decision.learner: reason})
 
-    def turn(self, policy: Policy, number: int) -> Go | End:
-        """Return whether trial `number` goes on, as of the last look. Changes nothing."""
+    def turn(self, policy: Policy, number: int, *, has_measured: bool = False) -> Go | End:
+        """Return whether trial `number` goes on, as of the last look. Changes nothing.
+
+        If it has measured a constraint it ends, since Optuna keeps a trial's first value: that of
+        the next size is another run's.
+        """
         known = self.known
         run = known.runs.get(number)
         if run is None:
@@ -229,6 +237,8 @@ class Worker:
         if run.learner == number and (other := known.twin(number)) is not None:
             return End(repetition(other))
         if isinstance(decision, Extend) and decision.learner == run.learner:
+            if has_measured:
+                return End(f"the next run measures its constraints at {decision.size:,}")
             return Go(decision.size)
         return End(status(policy, pool, self.sign, run.learner, decision, self.limits))
 
@@ -279,16 +289,24 @@ class Worker:
     def _trials_left(self) -> int | None:
         """Return the number of trials that this thread may start after this one.
 
-        None without `n_trials`, and also if these are the smaller part of the study's trials: with
-        many workers, or with `optimize` in a loop, each `optimize` makes only some of them.
+        None without `n_trials`, and also if these are one, or the smaller part of the study's
+        trials: with many workers, or with `optimize` in a loop, each makes only some of them.
         """
         # The thread may be in the `optimize` of another study.
         is_optimizing = self.reader.thread_local.in_optimize_loop
         asked = host.trials_asked_for() if is_optimizing else None
-        if asked is None:
+        if asked is None or asked[0] <= 1:
             return None
         n_trials, n_begun = asked
         return max(0, n_trials - n_begun) if self.reader.n_trials - n_begun <= n_trials else None
+
+
+def _check(decision: Decision, pool: Pool, policy: Policy) -> None:
+    """Raise a SetupError if a decision cannot be carried out: no trial can go on."""
+    try:
+        check_decision(decision, pool, policy.sizes, type(policy).__name__)
+    except ValueError as error:
+        raise SetupError(str(error)) from error
 
 
 _WORKERS: weakref.WeakKeyDictionary[optuna.Study, Worker] = weakref.WeakKeyDictionary()

@@ -68,10 +68,20 @@ def test_no_size_is_trained_twice(seen: LearningCurve, score: float) -> None:
             seen.extended(Observation(size, score))
 
 
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, 1e200, -1e300])
-def test_a_score_that_is_no_finite_number_drops_the_learner(score: float) -> None:
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [
+        (math.nan, "nan"),
+        (math.inf, "infinite"),
+        (-math.inf, "infinite"),
+        (1e200, "beyond 1e+100"),
+        (-1e300, "beyond 1e+100"),
+    ],
+)
+def test_a_score_that_is_no_finite_number_drops_the_learner(score: float, said: str) -> None:
+    """The core does not know the user's sign, so none is named."""
     curve = LearningCurve(7).extended(Observation(1500, score))
-    assert curve.dropped == f"score {score} at 1,500 examples"
+    assert curve.dropped == f"score {said} at 1,500 examples"
     assert curve.size == 1500
 
 

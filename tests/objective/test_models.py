@@ -90,6 +90,24 @@ def searched(
     return study
 
 
+def test_a_whole_number_for_a_float_is_the_same_learner() -> None:
+    """Enqueued as 1 it is 1 in the first run, and 1.0 in the next."""
+
+    def build(trial: optuna.Trial) -> Counting:
+        return Counting(trial.suggest_float("var_smoothing", 0.0, 4.0))
+
+    spent = []
+    for kind in (int, float):
+        objective = TrainingSizeObjective(build, X, Y, incremental=True)
+        pruner = DAUBPruner.paper(min_resource=60, max_resource=objective.n_train)
+        study = created(n_learners=4, pruner=pruner)
+        for value in range(4):
+            study.enqueue_trial({"var_smoothing": kind(value)})
+        study.optimize(objective)
+        spent.append(answer(study).examples)
+    assert spent[0] == spent[1]
+
+
 @pytest.fixture(autouse=True)
 def _no_calls() -> None:
     Counting.calls.clear()

@@ -38,6 +38,7 @@ from optuna_daub.study import log
 from optuna_daub.study import waiting
 from optuna_daub.study.claims import Asking
 from optuna_daub.study.earlier import Earlier
+from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Run
 from optuna_daub.study.turns import Patience
 from optuna_daub.study.waiting import LONGEST_PAUSE
@@ -141,7 +142,7 @@ def interrupt(study: optuna.Study, moment: str, monkeypatch: pytest.MonkeyPatch)
     """Raise KeyboardInterrupt once, at a moment of a trial that Optuna does not guard."""
     of, name = {
         "assigned": (Earlier, "next_point"),
-        "close": (ending, "_warn_of_direction"),
+        "close": (ending, "warn_of_direction"),
         "state": (study._storage, "set_trial_state_values"),
     }[moment]
     real, is_over = getattr(of, name), list[bool]()
@@ -281,7 +282,10 @@ def test_a_long_wait_names_what_is_waited_for() -> None:
     assert f"one of the learners {held.number} (trial {held.number})" in waiting._complaint(
         known, late
     )
-    assert "taken and not started" in waiting._complaint(replace(known, unfinished={}), late)
+    taken = {7: Facts(7, enqueued={"x": 1})}
+    assert "taken and not started" in waiting._complaint(replace(known, unfinished=taken), late)
+    nobody = waiting._complaint(replace(known, unfinished={}), late)
+    assert "as the rule asks, though no learner is in training" in nobody
 
 
 # Two workers, one place

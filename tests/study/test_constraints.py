@@ -19,7 +19,9 @@ from optuna_daub import AllocationPruner
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub import report
 from optuna_daub import sample_agreement
+from optuna_daub import training_sizes
 from optuna_daub import what_if
 from optuna_daub.core import Decision
 from optuna_daub.core import Finish
@@ -123,6 +125,32 @@ def test_the_answer_is_feasible_and_optunas_own(
         values = [v for k, v in trial.system_attrs.items() if k.startswith("constraints")]
         expected = trial.params["x"] - LIMIT
         assert values == [expected] or values == [(expected,)] or values == [[expected]]
+
+
+@needs_set_constraint
+@pytest.mark.parametrize("rule", [DAUBPruner, DAUBPruner.paper])
+def test_a_constraint_measured_in_the_loop_has_the_value_of_the_largest_size(
+    rule: Callable[..., DAUBPruner],
+) -> None:
+    """Optuna keeps the first value of a trial, and memory grows with the data."""
+    limit = SIZES[-2] + 1
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        for n in training_sizes(trial):
+            score = 0.4 + x / 2 - 1 / n
+            report(trial, n, score, training_score=0.4 + x / 2 + 1 / n)
+            trial.set_constraint("memory", n - limit if x > LIMIT else -1.0)
+        return score
+
+    study = pair(rule(sizes=SIZES), RandomSampler(seed=0), n_learners=8)
+    study.optimize(objective)
+    best = answer(study)
+    assert best.params["x"] <= LIMIT
+    assert best.params == study.best_params
+    for curve in learning_curves(study):
+        is_too_large = curve.params["x"] > LIMIT and curve.size > limit
+        assert ("infeasible: constraint memory" in curve.reason) == is_too_large
 
 
 @needs_set_constraint

@@ -44,7 +44,6 @@ def disk_full(score: float) -> float:
 
 
 ENDINGS: dict[str, Ending] = {
-    "None": lambda score: None,
     "nan": lambda score: math.nan,
     "text": lambda score: "good",
     "two values": lambda score: [score, score],
@@ -99,6 +98,15 @@ def test_a_learner_that_never_ends_well_is_dropped_with_the_reason(ending: str) 
     assert final(study).params == study.best_params != {"row": WINNER}
 
 
+def test_a_forgotten_return_ends_the_study_at_the_first_training_on_all_the_data(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    study = table_study()
+    study.optimize(lambda t: TableObjective()(t) and None, n_trials=99)
+    assert sum(size == SIZES[-1] for _, size in probes(study)) == 1
+    assert caplog.text.count("The objective must return its last score, but trial") == 1
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_study_of_nothing_else_ends_without_an_answer(ending: str) -> None:
     study = table_study(2)
@@ -111,9 +119,9 @@ def test_a_study_of_nothing_else_ends_without_an_answer(ending: str) -> None:
 def test_in_an_open_pool_the_search_goes_on_without_them() -> None:
     study = open_study(RandomSampler(seed=0))
 
-    def objective(trial: optuna.Trial) -> float | None:
+    def objective(trial: optuna.Trial) -> float:
         score = one_number(trial)
-        return None if trial.params["x"] > 0.7 else score
+        return math.nan if trial.params["x"] > 0.7 else score
 
     study.optimize(objective, n_trials=60)
     assert len(study.trials) == 60

@@ -10,9 +10,13 @@ from typing import Any
 import optuna
 import pytest
 import sqlalchemy
+from optuna.samplers import RandomSampler
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
+from optuna_daub import DAUBPruner
+from optuna_daub import learning_curves
+from optuna_daub import training_sizes
 from optuna_daub.study import worker as workers
 from tests.study import releases
 from tests.study.table_study import MADE
@@ -23,9 +27,12 @@ from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import expected
+from tests.study.table_study import final
 from tests.study.table_study import in_new_process
 from tests.study.table_study import killing
+from tests.study.table_study import one_number
 from tests.study.table_study import optimize_some
+from tests.study.table_study import pair
 from tests.study.table_study import probes
 from tests.study.table_study import raising
 from tests.study.table_study import report_row
@@ -98,6 +105,24 @@ def test_kills_do_not_add_up_to_a_drop(tmp_path: Path) -> None:
         assert in_new_process(_killed, url, "before", *MADE_OF_TWO[4]) == -signal.SIGKILL
     _go_on(url)
     assert_same_answer(table_study(2, storage=url), TWO)
+
+
+def test_a_learner_that_four_workers_died_of_is_dropped() -> None:
+    """As a learner that needs more memory than there is would end one worker after the other."""
+    study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=2)
+    for count in range(5):
+        curves = learning_curves(study)
+        assert not any(curve.state == "dropped" for curve in curves) or count == 4
+        if count == 4:
+            break
+        trial = study.ask()
+        trial.suggest_float("x", 0, 1)
+        assert next(iter(training_sizes(trial))) == SIZES[0]
+        study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)  # a lost heartbeat
+    (dropped,) = (curve for curve in learning_curves(study) if curve.state == "dropped")
+    assert "4 workers died while they trained it before its first score" in dropped.reason
+    study.optimize(one_number)
+    assert final(study).learner != dropped.learner
 
 
 @pytest.mark.parametrize(("at", "times"), [(MADE[0], 1), (MADE[0], 3), ((WINNER, SIZES[3]), 3)])

@@ -126,6 +126,17 @@ def rounded(seed: int, digits: int, look: Callable[[optuna.Study], None]) -> opt
     return study
 
 
+def test_among_equal_scores_the_answer_is_the_trial_that_optuna_names() -> None:
+    """In memory Optuna keeps the trial that ended first, not the one with the lowest number."""
+    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), RandomSampler(seed=0), n_learners=2)
+    first, second = study.ask(), study.ask()
+    for trial in (first, second):
+        trial.suggest_float("x", 0, 1)
+    for trial in (second, first):
+        study.tell(trial, 1.0)
+    assert answer(study).params == study.best_params
+
+
 def test_among_equal_scores_an_unfinished_study_names_the_learner_of_its_best_trial() -> None:
     is_tied = []
 

@@ -50,11 +50,11 @@ from optuna_daub.core.decision import Ranking
 from optuna_daub.core.decision import Reason
 from optuna_daub.core.decision import Wait
 from optuna_daub.core.forecasts.forecast import Forecaster
-from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.forecast import winsorized
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.prices import leader_of
 from optuna_daub.core.prices import table_of
+from optuna_daub.core.space import Numbers
 from optuna_daub.core.steps import spaced
 from optuna_daub.core.steps import start_near
 
