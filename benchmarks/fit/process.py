@@ -66,12 +66,11 @@ from optuna_daub.core.forecasts.prior import Scales
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import Given
 from optuna_daub.core.proposals import propose
+from optuna_daub.core.space import Numbers
 from optuna_daub.core.space import Rows
 from optuna_daub.study.agreement import MIN_LEARNERS
 from optuna_daub.study.agreement import rank_correlations
 
-
-Numbers = NDArray[np.float64]
 
 STATED = (0.5, 0.8, 0.9, 0.95)
 N_NEW = 100

@@ -20,12 +20,11 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from numpy.typing import NDArray
 from scipy.special import erfcx
 from scipy.special import ndtr
 
+from optuna_daub.core.space import Numbers
 
-Numbers = NDArray[np.float64]
 
 N_POINTS = 7
 """Number of Gauss-Hermite points that stand for the score of a look. They are exact for

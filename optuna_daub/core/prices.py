@@ -42,7 +42,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optuna_daub.core.boxes import Numbers
 from optuna_daub.core.boxes import after_look
 from optuna_daub.core.boxes import best_of_others
 from optuna_daub.core.boxes import improvement
@@ -59,6 +58,7 @@ from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.pool import rows_of
+from optuna_daub.core.space import Numbers
 from optuna_daub.core.space import deciding
 from optuna_daub.core.steps import spaced
 from optuna_daub.core.steps import start_near

@@ -22,7 +22,9 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 
-Rows: TypeAlias = NDArray[np.float64]
+Numbers: TypeAlias = NDArray[np.float64]
+"""Floats, of any shape."""
+Rows: TypeAlias = Numbers
 """Points of a space, shape (points, parameters)."""
 
 WIDE_RATIO = 30.0

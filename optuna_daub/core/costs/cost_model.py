@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 from scipy.special import stdtrit
 
-from optuna_daub.core.costs.points import Array
 from optuna_daub.core.costs.seconds import Fitted
 from optuna_daub.core.costs.seconds import fit
 from optuna_daub.core.curve import LearningCurve
@@ -27,6 +26,7 @@ from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.pool import rows_of
+from optuna_daub.core.space import Numbers
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import deciding
@@ -53,9 +53,9 @@ shows what searches lose, and how late they end."""
 class Seconds(NamedTuple):
     """Predicted seconds of one training of each learner, or its cost in examples."""
 
-    log_mean: Array
+    log_mean: Numbers
     """Mean of the logarithm of the seconds; any shape, such as (learners,)."""
-    log_sd: Array
+    log_sd: Numbers
     """Spread of the logarithm, same shape. Half of all values are within 0.67 spreads of the mean,
     as with a normal's standard deviation; the tails are a Student t's. 0 if the cost is
     certain."""
@@ -65,11 +65,11 @@ class Seconds(NamedTuple):
         return Seconds(self.log_mean[places], self.log_sd[places])
 
     @property
-    def median(self) -> Array:
+    def median(self) -> Numbers:
         """Median of the seconds."""
         return np.asarray(np.exp(self.log_mean))
 
-    def expected(self, left: float = math.inf) -> Array:
+    def expected(self, left: float = math.inf) -> Numbers:
         """Return the mean of the seconds, counted up to the time left.
 
         It is that of a uniform distribution of the logarithm, with this spread as its standard
@@ -97,7 +97,7 @@ class Seconds(NamedTuple):
         certain = np.exp(np.minimum(self.log_mean, LARGEST))
         return np.asarray(np.where(self.log_sd > 0.0, found, np.minimum(certain, left)))
 
-    def within(self, left: ArrayLike) -> Array:
+    def within(self, left: ArrayLike) -> Numbers:
         """Return the probability that a training takes at most `left` seconds.
 
         >>> Seconds(np.zeros(2), np.array([0.0, 1.0])).within(np.e).round(2)
@@ -113,7 +113,7 @@ class Seconds(NamedTuple):
         return np.asarray(np.where(is_certain, spare >= -1e-12, chance), np.float64)
 
     @property
-    def latest(self) -> Array:
+    def latest(self) -> Numbers:
         """Seconds within which a training ends with a probability of `IN_TIME`.
 
         If fewer are left it must not start, since nothing stops it.
@@ -194,13 +194,13 @@ class TakingPart:
 
     model: Fitted
     """Model fitted on the learners that take part."""
-    rows: Array
+    rows: Numbers
     """Points of the learners that are predicted one by one, shape (learners, parameters)."""
     places: NDArray[np.int64]
     """Places of these learners in the pool, increasing."""
     own: NDArray[np.int64]
     """Places of these learners among the fitted ones; -1 for those not fitted."""
-    last: Array
+    last: Numbers
     """Logarithms of size and seconds of every learner's last timed training. Shape (all learners,
     2); NaN if none was timed."""
 
@@ -276,7 +276,7 @@ class Efforts(NamedTuple):
     (`deciding`). Efforts are 0 for algorithms of which no learner was timed.
     """
 
-    learners: Array
+    learners: Numbers
     """Efforts of the learners in the order of ids; 0 for those whose seconds are unknown."""
     model: Fitted | None
     """Model of seconds; None if nothing was timed."""
@@ -287,7 +287,7 @@ class Efforts(NamedTuple):
     full: int
     """Number of all training examples, N."""
 
-    def of(self, rows: Rows) -> Array:
+    def of(self, rows: Rows) -> Numbers:
         """Return the efforts of new points, shape (points,)."""
         if self.model is None:
             return np.zeros(len(rows))
@@ -320,7 +320,7 @@ def efforts(curves: Curves, full: int, space: Space) -> Efforts:
     return Efforts(found, known.model, medians, decides, full)
 
 
-def _less(logs: Array, algorithms: list[bytes], medians: Mapping[bytes, float]) -> Array:
+def _less(logs: Numbers, algorithms: list[bytes], medians: Mapping[bytes, float]) -> Numbers:
     """Return logarithms of seconds less the medians; 0 for algorithms that have none."""
     pairs = zip(algorithms, logs.tolist(), strict=True)
     return np.array([log - medians.get(which, log) for which, log in pairs])

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.points import Array
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.space import Numbers
 
 
 def go_on(curves: Curves) -> bool:
@@ -36,7 +36,7 @@ def of_new_examples(found: Seconds, pool: Pool, sizes: tuple[int, ...]) -> Secon
     return found._replace(log_mean=found.log_mean + np.log(new))
 
 
-def rest_after(curves: Curves, at: Array, stops: ArrayLike, full: int) -> Array:
+def rest_after(curves: Curves, at: Numbers, stops: ArrayLike, full: int) -> Numbers:
     """Return the cost from each stop to N, as a share of the cost from `at` to N.
 
     It is below 1 only if trainings of the pool go on from earlier models.

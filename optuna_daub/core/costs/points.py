@@ -6,17 +6,14 @@ import math
 from dataclasses import dataclass
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optuna_daub.core.space import Numbers
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import distances
 
-
-Array: TypeAlias = NDArray[np.float64]
 
 SHIFT = 0.02
 """Distance of the logarithm's zero below the lower end of a parameter's range, as a share of the
@@ -35,7 +32,7 @@ class Points:
     """Weight of a number's logarithm in the linear part; the number's own is 1."""
     count: float
     """Weight of a whole number's logarithm in the linear part. The number itself is not in it."""
-    centre: Array
+    centre: Numbers
     """Means of the columns of the linear part, over the learners that have the parameter.
 
     If no learner has it, this is the middle of its range. So a parameter that never changed, or
@@ -66,7 +63,7 @@ class Points:
         return replace(self, rows=rows)
 
     @cached_property
-    def linear(self) -> tuple[Array, Array]:
+    def linear(self) -> tuple[Numbers, Numbers]:
         """Columns of the linear part, and its prior variance at each point, shape (points,)."""
         columns = np.nan_to_num(np.concatenate(self._columns(), axis=1) - self.centre)
         unseen = (self.words + 2 > np.array(self.n_words)).sum(axis=1)
@@ -74,19 +71,19 @@ class Points:
         # (`benchmarks/search.py --problems ranger --seeds 3`, 0.04 points after 30 units).
         return columns, np.asarray((columns**2).sum(axis=1) + unseen)
 
-    def counts(self) -> Array:
+    def counts(self) -> Numbers:
         """Return the sum of the whole numbers' logarithms above their means, shape (points,)."""
         logs = self.space.log_counts(self.rows)
         return np.asarray(np.nansum(logs - self.centre[: logs.shape[1]] / self.count, axis=1))
 
-    def smooth(self, other: Points, scale: float) -> Array:
+    def smooth(self, other: Points, scale: float) -> Numbers:
         """Return the squared exponential of distances, shape (points, other points).
 
         The length scale is `scale` times the learners' root mean square distance.
         """
         return np.asarray(np.exp(-0.5 / (scale**2 * self.reach) * self._distances(other)))
 
-    def _columns(self) -> tuple[Array, Array, Array]:
+    def _columns(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return three tables: logarithms of whole numbers, other numbers with their logarithms,
         and a column of 0 and 1 for each word. NaN for numbers that a point lacks."""
         counts = self.count * self.space.log_counts(self.rows)
@@ -104,12 +101,12 @@ class Points:
         )
 
     @cached_property
-    def words(self) -> Array:
+    def words(self) -> Numbers:
         """Numbers of the words, -1 for one that is absent."""
         words = self.rows[:, self.space.is_word]
         return np.where(np.isnan(words), -1.0, words)
 
-    def _distances(self, other: Points) -> Array:
+    def _distances(self, other: Points) -> Numbers:
         """Return squared distances over all parameters, exactly 0 between equal points."""
         space = self.space
         return distances(self.rows, other.rows, space.is_word, np.ones(len(space.dimensions)))

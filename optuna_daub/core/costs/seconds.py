@@ -43,11 +43,11 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 from scipy.linalg.lapack import dpotri
 
-from optuna_daub.core.costs.points import Array
 from optuna_daub.core.costs.points import Points
 from optuna_daub.core.costs.prior import PRIOR
 from optuna_daub.core.costs.prior import Prior
 from optuna_daub.core.once import by_content
+from optuna_daub.core.space import Numbers
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 
@@ -68,7 +68,7 @@ MOST_TUNED = 100
 cost time (`benchmarks/decision_cost.py`)."""
 
 
-def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Array, Array]:
+def _basis(log_size: ArrayLike, log_full: float, prior: Prior) -> tuple[Numbers, Numbers]:
     """Return growth and late growth at these sizes, both 0 at the pivot."""
     size = np.asarray(log_size, np.float64) - log_full
     late = (np.exp(prior.kappa * size) - math.exp(-prior.kappa * prior.pivot)) / prior.kappa
@@ -89,15 +89,15 @@ class Fitted:
     """Logarithm of N."""
     middle: float
     """Difference of the median observation to the prior mean."""
-    variances: Array
+    variances: Numbers
     """Squares of the fitted standard deviations: linear, smooth, own, own growth, noise."""
-    told: Array
+    told: Numbers
     """Products of inverse covariance, observations and basis, shape (3, 1 + learners). Column 0 is
     the sum over all learners; each other column is one learner."""
-    sure: Array
+    sure: Numbers
     """Products of inverse covariance and two bases, summed in the same way. Two axes of 3, two of
     1 + learners."""
-    trust: Array
+    trust: Numbers
     """Weight of each observation, in (0, 1], small for a slow call. In the order of learners."""
     calibration: float
     """Factor of the variances of new learners. It is above 1 if learners timed once are predicted
@@ -105,7 +105,7 @@ class Fitted:
 
     def predict(
         self, rows: Rows, log_size: ArrayLike, learner: NDArray[np.int64] | None = None
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Numbers, Numbers]:
         """Return means and standard deviations of logarithms of seconds.
 
         Args:
@@ -182,7 +182,9 @@ class Fitted:
         means[0] += self.middle + prior.count_mean * new.counts()
         return Moments(means, before - taken, is_seen)
 
-    def onward(self, log_size: Array, log_seconds: Array, to: Array) -> tuple[Array, Array]:
+    def onward(
+        self, log_size: Numbers, log_seconds: Numbers, to: Numbers
+    ) -> tuple[Numbers, Numbers]:
         """Return means and standard deviations for learners outside the fit, from their last
         times.
 
@@ -225,9 +227,9 @@ class Fitted:
 class Moments(NamedTuple):
     """Normal distributions of weights of the basis: level, growth and late growth."""
 
-    mean: Array
+    mean: Numbers
     """Means, shape (3, points)."""
-    covariance: Array
+    covariance: Numbers
     """Covariances, shape (3, 3, points)."""
     is_seen: NDArray[np.bool_]
     """True for fitted learners, shape (points,)."""
@@ -244,8 +246,8 @@ def fit(
     rows: Rows,
     space: Space,
     learner: NDArray[np.int64],
-    log_size: Array,
-    log_seconds: Array,
+    log_size: Numbers,
+    log_seconds: Numbers,
     full: int,
     prior: Prior = PRIOR,
 ) -> Fitted:
@@ -285,7 +287,7 @@ def fit(
     shared.flat[:: len(which) + 1] += (prior.jitter * seconds.mean() / seconds) ** 2
     of_point = 1.0 + prior.growth_by_point**2 * by_growth
     same = which[:, None] == which
-    parts: Array = np.empty((4, len(which), len(which)))
+    parts: Numbers = np.empty((4, len(which), len(which)))
     np.multiply((columns @ columns.T)[which][:, which], of_point, out=parts[0])
     np.multiply(points.smooth(points, prior.length)[which][:, which], of_point, out=parts[1])
     parts[2] = same
@@ -340,7 +342,7 @@ def fit(
     )
 
 
-def _inverse(shared: Array, parts: Array, variances: Array, trust: Array) -> Array:
+def _inverse(shared: Numbers, parts: Numbers, variances: Numbers, trust: Numbers) -> Numbers:
     """Return the inverse covariance of observations; each part is a row."""
     covariance = shared + (variances[:-1] @ parts).reshape(shared.shape)
     covariance.flat[:: len(trust) + 1] += variances[-1] / trust
@@ -354,7 +356,7 @@ def _inverse(shared: Array, parts: Array, variances: Array, trust: Array) -> Arr
     return np.asarray(inverse)
 
 
-def _by_learner(values: Array, starts: NDArray[np.int64]) -> Array:
+def _by_learner(values: Numbers, starts: NDArray[np.int64]) -> Numbers:
     """Return sums over the observations of each learner, along the first axis.
 
     Few learners have more than one, so this is faster than `np.add.reduceat`.
@@ -367,7 +369,9 @@ def _by_learner(values: Array, starts: NDArray[np.int64]) -> Array:
     return found
 
 
-def _trust(noise: Array, inverse: Array, weights: Array, usual: float, tail: float) -> Array:
+def _trust(
+    noise: Numbers, inverse: Numbers, weights: Numbers, usual: float, tail: float
+) -> Numbers:
     """Return the weights of observations: 1, or less for those above their expectation."""
     rest = noise * weights
     square = rest**2 + noise - noise**2 * np.diagonal(inverse)

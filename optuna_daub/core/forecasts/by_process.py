@@ -14,7 +14,6 @@ from optuna_daub.core.costs.cost_model import efforts
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
-from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.forecast import forecast_of
 from optuna_daub.core.forecasts.forecast import lead_of
 from optuna_daub.core.forecasts.forecast import widths
@@ -28,6 +27,7 @@ from optuna_daub.core.forecasts.process import Lines
 from optuna_daub.core.forecasts.process import lines_of
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
+from optuna_daub.core.space import Numbers
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Pool
+from optuna_daub.core.space import Numbers
 
-
-Numbers = NDArray[np.float64]
 
 WIDTH = 0.42
 """Factor of all scales (see `forecast_of`), by how often intervals of 90 % hold in open and closed

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from optuna_daub.core.costs.cost_model import efforts
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import is_finite
-from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.forecast import winsorized
 from optuna_daub.core.forecasts.hyperparameters import fit
 from optuna_daub.core.forecasts.hyperparameters import milestone
@@ -36,6 +35,7 @@ from optuna_daub.core.forecasts.process import variances_of
 from optuna_daub.core.once import by_content
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import rows_of
+from optuna_daub.core.space import Numbers
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 

@@ -16,13 +16,13 @@ from scipy.linalg.lapack import dpotrf
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
-from optuna_daub.core.forecasts.prior import Numbers
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import covariance_of
 from optuna_daub.core.forecasts.process import matern
 from optuna_daub.core.forecasts.process import pairs_of
 from optuna_daub.core.forecasts.process import variances_of
 from optuna_daub.core.once import by_content
+from optuna_daub.core.space import Numbers
 
 
 GROWTH = 1.15

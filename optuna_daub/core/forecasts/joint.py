@@ -48,7 +48,6 @@ from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
-from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.forecasts.forecast import forecast_of
 from optuna_daub.core.forecasts.forecast import lead_of
 from optuna_daub.core.forecasts.forecast import widths
@@ -56,6 +55,7 @@ from optuna_daub.core.forecasts.forecast import winsorized
 from optuna_daub.core.pool import Curves
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
+from optuna_daub.core.space import Numbers
 
 
 FILE = "joint.json"

@@ -15,10 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from numpy.typing import NDArray
 
-
-Numbers = NDArray[np.float64]
+from optuna_daub.core.space import Numbers
 
 
 class Scales(NamedTuple):

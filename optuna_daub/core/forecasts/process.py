@@ -64,9 +64,9 @@ from scipy.linalg.lapack import dtrtri
 from scipy.special import erfcx
 
 from optuna_daub.core.forecasts.prior import PRIOR
-from optuna_daub.core.forecasts.prior import Numbers
 from optuna_daub.core.forecasts.prior import Prior
 from optuna_daub.core.once import by_content
+from optuna_daub.core.space import Numbers
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import distances
 from optuna_daub.core.space import square_distances

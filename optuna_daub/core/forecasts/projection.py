@@ -17,9 +17,9 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.forecasts.forecast import Forecasts
-from optuna_daub.core.forecasts.forecast import Numbers
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
+from optuna_daub.core.space import Numbers
 
 
 N_SCORES = 3

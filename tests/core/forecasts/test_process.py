@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.gaussian_process.kernels import Matern
@@ -22,9 +21,9 @@ from optuna_daub.core.forecasts.process import Lines
 from optuna_daub.core.forecasts.process import Seen
 from optuna_daub.core.forecasts.process import condition
 from optuna_daub.core.forecasts.process import pairs_of
+from optuna_daub.core.space import Numbers
 
 
-Numbers = NDArray[np.float64]
 Quantity = tuple[Numbers, int, float, float, float]
 
 
