@@ -220,6 +220,8 @@ def check_decision(decision: object, pool: Pool, sizes: tuple[int, ...], rule: s
         fault = f"learner {learner} was trained on {curve.size:,} already"
     elif isinstance(decision, Extend | Propose) and decision.size > sizes[-1]:
         fault = f"there are {sizes[-1]:,} examples"
+    elif isinstance(decision, Propose) and not pool.may_propose and not pool.busy:
+        fault = "no further learner may be proposed"
     if fault:
         raise ValueError(f"{rule}.decide must return what can be done, but {fault}: {decision}.")
 

@@ -116,7 +116,8 @@ class SequentialScorer:
             batch = order[seen : seen + size]
             predicted = np.ravel(estimator.predict(_safe_indexing(X, batch)))
             if not seen:
-                accuracy_score(labels[batch], predicted)  # refuses labels that cannot be equal
+                # Refuses labels that cannot be equal, such as text and numbers.
+                accuracy_score([*labels[batch]], [*predicted])
             hits = predicted == labels[batch]
             n = np.arange(seen + 1, seen + len(batch) + 1)
             sums = right + np.cumsum(hits)

@@ -41,7 +41,6 @@ from optuna_daub.study.suspicions import warn_of_direction
 from optuna_daub.study.suspicions import watch
 from optuna_daub.study.turns import Assigned
 from optuna_daub.study.turns import End
-from optuna_daub.study.turns import OtherPointError
 from optuna_daub.study.turns import Turn
 from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import Worker
@@ -300,8 +299,6 @@ def _failure(ending: _Ending) -> Failure | None:
         return None  # suspended
     if isinstance(cause, KeyboardInterrupt | SetupError):
         return None
-    if isinstance(cause, OtherPointError):
-        return Failure(size, str(cause), me, is_final=True, is_of_other_point=True)
     error = message_of(cause)
     if cause is None and host.is_optimizing(ending.study):  # a value that Optuna refuses to store
         error = f"the objective returned {reprlib.repr(host.returned())}, and no number"

@@ -29,7 +29,9 @@ def of_few_trials(known: Known, policy: Policy, pool: Pool, number: int) -> Deci
     asked, full = host.trials_asked_for(), policy.sizes[-1]
     if asked is None or known.n_learners is None:
         return None
-    if policy.needs.closed_pool and asked[0] >= known.n_learners:
+    # Unless constraints are measured, which takes a trial for each size.
+    measures = any(one.constraints for one in known.learners.values())
+    if policy.needs.closed_pool and asked[0] >= known.n_learners and not measures:
         return None
     if any(known.is_done(learner, full) for learner in known.curves):
         return None

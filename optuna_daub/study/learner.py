@@ -19,8 +19,7 @@ MAX_FAILURES = 2
 """Number of errors of a learner at one size after which it is dropped."""
 
 MAX_FAILURES_OF_SICK = 4
-"""The same number if the workers may be at fault: they never succeeded and others did, or they
-died."""
+"""The same number if the errors may be the workers' fault: they never succeeded, others did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +76,17 @@ def merged(
     # Of user attributes and constraints the latest value counts, of everything else the first.
     params, seen = _union(own, "params"), _union(own, "counted")
     constraints = _union(own[::-1], "constraints")
-    strangers = frozenset(runs).difference([trial.number for trial in own])
-    failures = _failures(runs, strangers)
+    failures = {trial.number: trial.failure for trial in own if trial.failure is not None}
     enqueued = own[0].enqueued or {}
 
     violated, failed = violation(constraints), reason_to_drop(failures, well)
-    failed = failed or _reason_of_deaths(own, max(seen, default=0))
     observations = tuple([seen[size] for size in sorted(seen)])
     curve = LearningCurve(learner, observations, ruled_out, params, "ruled out", len(failures))
     curve = curve.drop(violated, "infeasible") if violated else curve
     curve = curve.drop(failed, curve.cause or "failed") if failed else curve
     return Learner(
         runs=runs,
-        strangers=strangers,
+        strangers=frozenset(runs).difference([trial.number for trial in own]),
         params={**enqueued, **params},
         distributions=_union(own, "distributions"),
         words=words,
@@ -113,27 +110,6 @@ def _union(trials: list[Facts], name: str) -> dict[Any, Any]:
     for trial in trials:
         united = {**united, **getattr(trial, name), **united}
     return united
-
-
-def _failures(runs: Mapping[int, Facts], strangers: frozenset[int]) -> dict[int, Failure]:
-    """Return the failures that count, by trial."""
-    found = {number: trial.failure for number, trial in sorted(runs.items())}
-    return {n: x for n, x in found.items() if x and (x.is_of_other_point or n not in strangers)}
-
-
-def _reason_of_deaths(runs: list[Facts], size: int) -> str:
-    """Return the reason to drop a learner that costs workers their lives; empty if it does not.
-
-    Args:
-        runs: its runs.
-        size: its largest size. Deaths before its score there do not count: others got further.
-    """
-    died = [(trial.observations, trial.assigned) for trial in runs if trial.has_died]
-    count = sum(max(seen, default=run.inherited) >= size for seen, run in died if run is not None)
-    if count < MAX_FAILURES_OF_SICK:
-        return ""
-    where = f"beyond {size:,} examples" if size else "before its first score"
-    return f"{count} workers died while they trained it {where} (out of memory?)"
 
 
 def violation(constraints: Mapping[str, Any]) -> str:

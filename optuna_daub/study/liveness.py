@@ -24,6 +24,7 @@ import optuna
 import psutil
 from optuna.trial import TrialState
 
+from optuna_daub.core.checks import brief
 from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study.messages import GIVEN_UP
@@ -33,6 +34,9 @@ from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import holders_elsewhere
 from optuna_daub.study.worker import worker_of
 
+
+MANY_DEATHS = 3
+"""Number of workers that die in one training at which the log names its learner."""
 
 _logger = logging.getLogger(__name__)
 
@@ -96,15 +100,33 @@ def release_dead(
                 is_any = True
                 log.end(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was failed: its worker is dead.", number)
-                found = worker.look().learners.get(-1 if run.learner is None else run.learner)
-                if found is not None and found.curve.has_failed:
-                    _logger.warning("Learner %d is dropped: %s.", run.learner, found.curve.dropped)
+                _warn_of_deaths(worker, run)
             # Look again: this process may have been paused since its last look.
             elif is_silent and number in worker.look().runs and worker.silence(number) >= silent:
                 is_any = True
                 log.write_given_up(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was given up: silent for %.0f s.", number, silent)
     return is_any
+
+
+def _warn_of_deaths(worker: Worker, run: Run) -> None:
+    """Warn if several workers have died in one training: its learner may need too much memory."""
+    found = worker.look().learners.get(-1 if run.learner is None else run.learner)
+    if found is None:
+        return
+    size = found.curve.size
+    ends = [trial for trial in found.runs.values() if trial.state == "fail" and not trial.failure]
+    count = sum(max(trial.observations, default=run.inherited) >= size for trial in ends)
+    if count >= MANY_DEATHS:
+        _logger.warning(
+            "%d workers died as they trained learner %d beyond %s examples. If it needs more "
+            "memory than there is, let the objective raise `optuna.TrialPruned` for its "
+            "parameters, %s, before it trains: then the learner is dropped.",
+            count,
+            run.learner,
+            f"{size:,}",
+            brief({**found.params}),
+        )
 
 
 def holders_of(worker: Worker, number: int) -> list[host.Holder]:

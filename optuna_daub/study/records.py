@@ -24,7 +24,6 @@ from typing import TypeVar
 
 from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial
-from optuna.trial import TrialState
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.curve import Observation
@@ -119,8 +118,6 @@ class Failure:
     """Id of the process in which it failed; empty if unknown."""
     is_final: bool = False
     """True if the learner is not to be tried again."""
-    is_of_other_point: bool = False
-    """True if the run had other parameters than its learner, and so could not go on with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +142,6 @@ class Facts:
     """Failure by an error of its own; None without one."""
     is_given_up: bool = False
     """True if other workers have taken over its learner. Its own worker may still be alive."""
-    has_died: bool = False
-    """True if it ended, or was taken over, and its worker has never said why: it has died."""
     enqueued: Mapping[str, Any] | None = None
     """Parameters that it was enqueued with; None if it was not enqueued."""
     is_exhausted: bool = False
@@ -245,7 +240,6 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
         value=values[0] if values else None,
         failure=None if failed is None else _record(Failure, failed),
         is_given_up=given_up is not None,
-        has_died=_has_died(trial),
         enqueued=_typed(attrs, FIXED, dict, Mapping),
         is_exhausted=bool(attrs.get(EXHAUSTED, False)),
         replaces=_typed(attrs, REPLACES, Integral),
@@ -268,13 +262,6 @@ def read(trial: FrozenTrial, sign: int = 1) -> Facts:
         user_attrs=nothing,
         constraints=nothing,
     )
-
-
-def _has_died(trial: FrozenTrial) -> bool:
-    """Return whether a run is over for others, and its worker has stored no reason."""
-    is_over = trial.state == TrialState.FAIL or GIVEN_UP in trial.system_attrs
-    has_reason = FAILED in trial.system_attrs or read_summary(trial, "reason") is not None
-    return is_over and not has_reason
 
 
 def read_run(trial: FrozenTrial) -> Run | None:

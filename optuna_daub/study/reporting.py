@@ -31,7 +31,6 @@ from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.setup_errors import check_steps
 from optuna_daub.study.turns import End
 from optuna_daub.study.turns import Go
-from optuna_daub.study.turns import OtherPointError
 from optuna_daub.study.turns import Turn
 from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import Worker
@@ -239,7 +238,7 @@ def _steps_so_far(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run)
 
 
 def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
-    """Raise an error, which drops the learner, if a resumed one has other parameters than before.
+    """Raise a SetupError if a resumed learner has other parameters than before.
 
     Optuna does not ask the sampler about a range with a single value.
     """
@@ -249,10 +248,11 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
     words = point(now.params, now.distributions)
     name = next((n for n, word in words.items() if learner.words.get(n, word) != word), None)
     if name is not None:
-        raise OtherPointError(
-            f"it has {name} = {brief(learner.params[name])}, but trial {trial.number} suggests "
-            f"only {brief(now.params[name])}: the range was narrowed to one value, or depends on "
-            "the trial's number, on time or on chance"
+        raise SetupError(
+            f"A learner must keep its parameters, but trial {trial.number}, which goes on with "
+            f"learner {run.learner}, suggests {name} = {brief(now.params[name])} where the "
+            f"learner has {brief(learner.params[name])}. Let ranges not depend on the trial's "
+            "number, on time or on chance. To fix a parameter, start a study with another name."
         )
 
 

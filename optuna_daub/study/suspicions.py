@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import socket
 from itertools import pairwise
 
@@ -68,14 +67,12 @@ def watch(study: optuna.Study, worker: Worker, run: Run, state: TrialState) -> N
     if not len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
         return
     learners = (worker.known.learners[learner] for learner in worker.failed_in_a_row)
-    failures = (failure for learner in learners for failure in learner.failures.values())
-    # Numbers and quoted words of an error are those of one learner.
-    errors = {re.sub(r"\d+|'[^']*'|\"[^\"]*\"", "", x.error): x.error for x in failures}
+    errors = {failure.error for learner in learners for failure in learner.failures.values()}
     # A closed pool ends by itself; an open one would go on failing for all of its time.
     if not worker.known.is_begun and len(errors) == 1 and run.n_learners is None:
         message = (
             f"The first {MANY_FAILURES} learners have all failed by one error, and none was "
-            f"trained: {errors.popitem()[1].rstrip('.')}. Mend it, and start the study again."
+            f"trained: {errors.pop().rstrip('.')}. Mend it, and start the study again."
         )
         if host.error_of_run() is not None:
             raise SetupError(message)

@@ -55,10 +55,6 @@ class TurnOverError(optuna.TrialPruned):
     """
 
 
-class OtherPointError(TurnOverError):
-    """Raised in an objective that goes on with a learner but suggests other parameters."""
-
-
 @dataclass(frozen=True)
 class Patience:
     """Limits of waiting: seconds for other workers, proposals for the base sampler."""

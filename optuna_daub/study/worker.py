@@ -23,6 +23,8 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Drop
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
+from optuna_daub.core.decision import Reason
+from optuna_daub.core.decision import Wait
 from optuna_daub.core.decision import check_decision
 from optuna_daub.core.limits import Limits
 from optuna_daub.core.policies.policy import Policy
@@ -214,7 +216,7 @@ class Worker:
                 with host.one_blas_thread():
                     decision = last or pool.once(policy.decide)
                 if not type(policy).__module__.startswith("optuna_daub."):  # a user's own rule
-                    _check(decision, pool, policy)
+                    decision = _checked(decision, pool, policy, is_at_work=is_at_work)
                 if not isinstance(decision, Drop):
                     return pool, decision
                 reason = decision.reason.told(self.sign, self.limits)
@@ -301,12 +303,18 @@ class Worker:
         return max(0, n_trials - n_begun) if self.reader.n_trials - n_begun <= n_trials else None
 
 
-def _check(decision: Decision, pool: Pool, policy: Policy) -> None:
-    """Raise a SetupError if a decision cannot be carried out: no trial can go on."""
+def _checked(decision: Decision, pool: Pool, policy: Policy, *, is_at_work: bool) -> Decision:
+    """Return a decision; raise a SetupError if it cannot be carried out, since no trial can go on.
+
+    Results can still be read.
+    """
     try:
         check_decision(decision, pool, policy.sizes, type(policy).__name__)
     except ValueError as error:
-        raise SetupError(str(error)) from error
+        if is_at_work:
+            raise SetupError(str(error)) from error
+        return Wait(Reason(str(error).replace("{", "(").replace("}", ")")))
+    return decision
 
 
 _WORKERS: weakref.WeakKeyDictionary[optuna.Study, Worker] = weakref.WeakKeyDictionary()

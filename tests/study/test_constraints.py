@@ -128,9 +128,11 @@ def test_the_answer_is_feasible_and_optunas_own(
 
 
 @needs_set_constraint
+@pytest.mark.parametrize("n_trials", [None, 8, 20])
+@pytest.mark.parametrize("asks", [False, True])
 @pytest.mark.parametrize("rule", [DAUBPruner, DAUBPruner.paper])
 def test_a_constraint_measured_in_the_loop_has_the_value_of_the_largest_size(
-    rule: Callable[..., DAUBPruner],
+    rule: Callable[..., DAUBPruner], asks: bool, n_trials: int | None
 ) -> None:
     """Optuna keeps the first value of a trial, and memory grows with the data."""
     limit = SIZES[-2] + 1
@@ -139,12 +141,20 @@ def test_a_constraint_measured_in_the_loop_has_the_value_of_the_largest_size(
         x = trial.suggest_float("x", 0, 1)
         for n in training_sizes(trial):
             score = 0.4 + x / 2 - 1 / n
-            report(trial, n, score, training_score=0.4 + x / 2 + 1 / n)
+            if asks:
+                trial.report(score, n)
+            else:
+                report(trial, n, score, training_score=0.4 + x / 2 + 1 / n)
             trial.set_constraint("memory", n - limit if x > LIMIT else -1.0)
+            if asks and trial.should_prune():
+                raise optuna.TrialPruned
         return score
 
     study = pair(rule(sizes=SIZES), RandomSampler(seed=0), n_learners=8)
-    study.optimize(objective)
+    study.optimize(objective, n_trials=n_trials)
+    if n_trials is not None:  # too few for an answer, but one learner is trained on all the data
+        assert any(curve.size == SIZES[-1] for curve in learning_curves(study))
+        return
     best = answer(study)
     assert best.params["x"] <= LIMIT
     assert best.params == study.best_params

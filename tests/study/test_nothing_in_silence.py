@@ -9,7 +9,6 @@ import re
 import threading
 import time
 import weakref
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -33,6 +32,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study.messages import message_of
 from optuna_daub.study.records import Run
+from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
@@ -47,7 +47,6 @@ from tests.study.table_study import one_number
 from tests.study.table_study import open_study
 from tests.study.table_study import reporting
 from tests.study.table_study import run_of
-from tests.study.table_study import runs
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
@@ -181,7 +180,7 @@ def refuse(words: object) -> float:
 SKILLS: dict[str, Callable[[int, float], float]] = {
     "a penalty": lambda number, x: -math.inf if number < 8 else 0.5,
     "the first diverge": lambda number, x: math.nan if number < 8 else 0.5,
-    "errors that differ": lambda number, x: refuse("abcdefghij"[number % 10]),
+    "errors that differ": lambda number, x: refuse(x),
     "an error that comes later": lambda number, x: 0.5 if number == 0 else refuse(""),
 }
 """Skill by trial and x: no one error of the first learners."""
@@ -507,38 +506,27 @@ def test_a_mistake_of_one_learner_among_others_is_that_learners_failure() -> Non
 # Parameters that depend on the trial's number
 
 
-def test_a_learner_that_comes_back_with_other_parameters_is_dropped_and_named() -> None:
-    """Optuna asks no sampler for a range of one value."""
-
-    def objective(trial: optuna.Trial) -> float:
-        return trained(trial, trial.suggest_int("x", trial.number % 3, trial.number % 3) / 10)
-
-    study = new_study(n_learners=6)
-    study.optimize(objective, n_trials=40)
-    said = r"dropped at \d+: it has x = \d, but trial \d+ suggests only \d: the range was narrowed"
-    dropped = [curve for curve in learning_curves(study) if curve.state == "dropped"]
-    assert dropped
-    assert all(re.match(said, curve.reason) for curve in dropped)
-
-
-@pytest.mark.parametrize("n_learners", [None, 6])
-def test_learners_outside_a_range_narrowed_to_a_value_are_dropped_once(
-    n_learners: int | None,
+@pytest.mark.parametrize("catch", [(), (Exception,)])
+def test_a_learner_that_comes_back_with_other_parameters_ends_the_study(
+    catch: tuple[type[Exception], ...],
 ) -> None:
-    """They were chosen again and again: with `catch` the study did not end."""
+    """Optuna asks no sampler for a range of one value. Under `catch` it went on without end."""
     low, high = 0.0, 1.0
 
     def objective(trial: optuna.Trial) -> float:
-        return trained(trial, trial.suggest_float("x", low, high) + trial.suggest_int("y", 0, 9))
+        far = abs(trial.suggest_float("x", low, high) - 0.5)
+        return trained(trial, far + trial.suggest_int("y", 0, 9) / 100)
 
-    study = new_study(n_learners=n_learners)
+    study = new_study(n_learners=6)
     for _ in range(3):
         study.optimize(objective, n_trials=1)
     low = high = 0.5
-    study.optimize(objective, n_trials=30, catch=(Exception,))
-    n_runs = Counter(run.learner for _, run in runs(study))
-    assert max(n_runs[learner] for learner in range(3)) <= 2
-    assert study.best_params["x"] == 0.5
+    with pytest.raises(SetupError, match=r"must keep its parameters, but trial .* suggests x = "):
+        study.optimize(objective, n_trials=30, catch=catch)
+    low, high = 0.0, 1.0  # nothing is lost once the range is as before
+    study.optimize(objective)
+    assert not any(curve.state == "dropped" for curve in learning_curves(study))
+    final(study)
 
 
 @pytest.mark.parametrize("n_learners", [None, 20])

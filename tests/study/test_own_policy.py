@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 from optuna.samplers import RandomSampler
 
+from optuna_daub import learning_curves
 from optuna_daub.core import Decision
 from optuna_daub.core import Drop
 from optuna_daub.core import Extend
@@ -21,6 +22,7 @@ from optuna_daub.core import replay
 from optuna_daub.study import AllocationPruner
 from optuna_daub.study.setup_errors import SetupError
 from tests.study.table_study import SIZES
+from tests.study.table_study import answer
 from tests.study.table_study import one_number
 from tests.study.table_study import pair
 
@@ -33,6 +35,7 @@ FAULTS: dict[str, tuple[object, str]] = {
     "an unknown drop": (Drop(99, WHY), "but the pool has no learner 99"),
     "a size again": (Extend(1, SIZES[0], WHY), f"learner 1 was trained on {SIZES[0]} already"),
     "a dropped one": (Extend(0, SIZES[-1], WHY), "learner 0 is dropped: a fault"),
+    "one too many": (Propose(SIZES[0], WHY), "no further learner may be proposed"),
     "more than all": (Extend(1, 999, WHY), f"there are {SIZES[-1]} examples"),
 }
 """Answers once two learners are there, of which 0 is ruled out, and what is said."""
@@ -61,6 +64,14 @@ def test_a_fault_ends_the_study_also_under_catch(fault: str) -> None:
     study = pair(AllocationPruner(Faulty(SIZES, fault)), RandomSampler(seed=0), n_learners=2)
     with pytest.raises(SetupError, match=rf"Faulty\.decide must return .*{said_of(fault)}"):
         study.optimize(one_number, n_trials=20, catch=(Exception,))
+
+
+def test_results_can_be_read_in_spite_of_a_fault() -> None:
+    study = pair(AllocationPruner(Faulty(SIZES, "nothing")), RandomSampler(seed=0), n_learners=2)
+    with pytest.raises(SetupError, match="must return a decision"):
+        study.optimize(one_number)
+    assert answer(study).learner == 1
+    assert [curve.state for curve in learning_curves(study)] == ["dropped", "suspended"]
 
 
 @pytest.mark.parametrize("fault", [*FAULTS, "the same drop"])

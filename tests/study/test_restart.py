@@ -15,9 +15,10 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from optuna_daub import DAUBPruner
-from optuna_daub import learning_curves
 from optuna_daub import training_sizes
+from optuna_daub.study import liveness
 from optuna_daub.study import worker as workers
+from optuna_daub.study.worker import worker_of
 from tests.study import releases
 from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
@@ -107,22 +108,27 @@ def test_kills_do_not_add_up_to_a_drop(tmp_path: Path) -> None:
     assert_same_answer(table_study(2, storage=url), TWO)
 
 
-def test_a_learner_that_four_workers_died_of_is_dropped() -> None:
-    """As a learner that needs more memory than there is would end one worker after the other."""
-    study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=2)
-    for count in range(5):
-        curves = learning_curves(study)
-        assert not any(curve.state == "dropped" for curve in curves) or count == 4
-        if count == 4:
-            break
+def test_a_learner_that_workers_die_of_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may need more memory than there is, and end one worker after the other."""
+    study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=1)
+    for count in range(4):
+        said = "workers died as they trained learner 0 beyond 0 examples"
+        assert (said in caplog.text) == (count > 2)
+        monkeypatch.setattr(liveness, "this_worker", lambda: "another")
         trial = study.ask()
         trial.suggest_float("x", 0, 1)
         assert next(iter(training_sizes(trial))) == SIZES[0]
-        study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)  # a lost heartbeat
-    (dropped,) = (curve for curve in learning_curves(study) if curve.state == "dropped")
-    assert "4 workers died while they trained it before its first score" in dropped.reason
+        monkeypatch.setattr(liveness, "is_dead", lambda worker: worker == "another")
+        monkeypatch.setattr(liveness, "this_worker", lambda: "this")
+        worker = worker_of(study)
+        worker.look()
+        worker.holders.clear()
+        liveness.release_dead(study, worker, None, -1)
+    assert "3 workers died" in caplog.text
     study.optimize(one_number)
-    assert final(study).learner != dropped.learner
+    assert final(study).learner == 0
 
 
 @pytest.mark.parametrize(("at", "times"), [(MADE[0], 1), (MADE[0], 3), ((WINNER, SIZES[3]), 3)])
