@@ -148,6 +148,18 @@ def test_a_cheap_point_of_each_kind_comes_before_any_larger_one() -> None:
     assert max(trees[: len(SPACES)]) < min(trees[len(SPACES) :])
 
 
+def test_a_winner_may_be_fitted_on_more_rows_than_it_was_chosen_for() -> None:
+    fixed = FixedTrial({"model": "neighbours", "neighbours": 5, "weights": "uniform"})
+    assert spaces.tabular(fixed, 55_000).steps[-1][1].n_neighbors == 5
+
+
+def test_there_are_never_more_neighbours_than_rows() -> None:
+    """A trial keeps the range of all the data."""
+    trial = asked()
+    spaces.neighbours(trial, 20_000)
+    assert spaces.neighbours(trial, 3).steps[-1][1].n_neighbors <= 3
+
+
 def test_neighbours_are_left_out_of_large_tables() -> None:
     assert "neighbours" in {p["model"] for p in first_points("tabular", 50_000)}
     assert "neighbours" not in {p["model"] for p in first_points("tabular", 50_001)}

@@ -158,7 +158,8 @@ class Training:
         arguments = self.fit_arguments_of(estimator, rows, validation)
         if self.is_incremental:
             return extended(clone(estimator), rows, arguments, self._classes)
-        return fitted(clone(estimator), rows, arguments)
+        # As in `models`: what `build(trial, n, previous)` has prepared would be lost in a copy.
+        return fitted(estimator if self.takes_previous else clone(estimator), rows, arguments)
 
     @cached_property
     def _classes(self) -> list[NDArray[Any]] | None:

@@ -214,7 +214,7 @@ def neighbours(
     asked = ask.whole("neighbours", 1, limits(n_rows)["neighbours"])
     weights = ask.word("weights", ["uniform", "distance"])
     kind = KNeighborsClassifier if ask.has_classes else KNeighborsRegressor
-    return _scaled(kind(asked, weights=weights, n_jobs=jobs), categories)
+    return _scaled(kind(min(asked, n_rows), weights=weights, n_jobs=jobs), categories)
 
 
 Space = Callable[..., Any]

@@ -13,6 +13,7 @@ from optuna.distributions import CategoricalDistribution
 from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 from optuna.trial import BaseTrial
+from optuna.trial import FixedTrial
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import whole_number
@@ -91,7 +92,12 @@ class Ask:
         return self._trial.suggest_float(name, range_.low, range_.high, log=True)
 
     def word(self, name: str, words: Sequence[str], others: Iterable[str] = ()) -> str:
-        """Return one of some words; `others` are possible with other numbers of rows."""
+        """Return one of some words; `others` are possible with other numbers of rows.
+
+        A fixed trial may have any of them: it was chosen with fewer rows than it is fitted on.
+        """
+        if isinstance(self._trial, FixedTrial):
+            words = [*words, *(other for other in others if other not in words)]
         space = CategoricalDistribution([*words])
         range_ = self._range(name, space)
         if not {*words, *others}.issuperset(range_.choices):

@@ -47,7 +47,7 @@ class SizeAgreement:
     share: float
     """Share of all the data, in (0, 1]."""
     learners: int
-    """Number of feasible learners that were scored on this size."""
+    """Number of learners that were scored on this size, without infeasible and failed ones."""
     known: int
     """Number of these that were trained on all the data; the others have forecasts."""
     rank_correlation: float
@@ -171,9 +171,10 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
 
 
 def _comparable(curves: Sequence[LearnerCurve], pool: Pool) -> list[LearnerCurve]:
-    """Return the learners that may be the best: feasible, with finite scores."""
-    feasible = (c for c in curves if pool.curves[c.learner].cause != "infeasible")
-    return [curve for curve in feasible if all(seen.is_finite for seen in curve.observations)]
+    """Return the learners that may be the best: feasible, with finite scores and no failure."""
+    lost = ("infeasible", "failed")
+    left = (curve for curve in curves if pool.curves[curve.learner].cause not in lost)
+    return [curve for curve in left if all(seen.is_finite for seen in curve.observations)]
 
 
 def _draws(

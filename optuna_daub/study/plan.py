@@ -15,6 +15,7 @@ from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import checked_n_learners
 from optuna_daub.core.checks import number
 from optuna_daub.core.costs.cost_model import typical_seconds
+from optuna_daub.core.costs.going_on import go_on
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Extend
@@ -195,7 +196,10 @@ def plan(
     least = most = everything = None
     if n_learners is not None:
         everything = _times(last, n_learners)
-        tried = [_tried(policy, n_learners, of_size, spread) for spread in SPREADS]
+        goes_on = go_on(given.curves)
+        tried = [
+            _tried(policy, n_learners, of_size, spread, goes_on=goes_on) for spread in SPREADS
+        ]
         least, most = (end(tried, key=lambda cost: cost.examples) for end in (min, max))
     return Plan(
         sizes=tuple(sizes),
@@ -276,8 +280,10 @@ def _times(cost: Cost, count: float) -> Cost:
     return Cost(round(cost.examples * count), cost.seconds * count)
 
 
-def _tried(policy: Policy, n_learners: int, of_size: Mapping[int, Cost], spread: float) -> Cost:
-    """Return the cost of a policy on a simulated pool."""
+def _tried(
+    policy: Policy, n_learners: int, of_size: Mapping[int, Cost], spread: float, *, goes_on: bool
+) -> Cost:
+    """Return the cost of a policy on a simulated pool; of new examples alone if models go on."""
     rng = np.random.default_rng(0)
     made = min(n_learners, MAX_LEARNERS)
     full = policy.sizes[-1]
@@ -300,8 +306,10 @@ def _tried(policy: Policy, n_learners: int, of_size: Mapping[int, Cost], spread:
                 )
             )
         curves.append(LearningCurve(learner, tuple(seen)))
-    cost = Cost()
+    cost, before = Cost(), dict.fromkeys(range(made), 0)
     for decision in replay(policy, curves):
         if isinstance(decision, Extend):
-            cost += of_size[decision.size]
+            learner, size = decision.learner, decision.size
+            cost += _times(of_size[size], 1.0 - before[learner] / size)
+            before[learner] = size if goes_on else 0
     return _times(cost, n_learners / made)

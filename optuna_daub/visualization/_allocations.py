@@ -116,13 +116,14 @@ def allocations_picture(study: optuna.Study, unit: Unit | Literal["auto"], top: 
     """Return `plot_allocations` as marks."""
     record = allocations_record(study, unit, top)
     layers: Sequence[Layer] = record.layers if record.spent else ()
+    form = ",.0f" if record.unit == "examples" else ",.4~r"
     bars = tuple(
         Bars(
             record.names,
             layer.costs,
             layer.color,
             label=f"{layer.size:,}",
-            point=f"{layer.size:,} examples: %{{x:,.4~g}} {record.unit}",
+            point=f"{layer.size:,} examples: %{{x:{form}}} {record.unit}",
         )
         for layer in layers
     )

@@ -47,6 +47,9 @@ def draw(picture: Picture) -> go.Figure:
     places = {label: place for place, label in enumerate(picture.legend)}
     ends = [end for end in picture.y.limits or () if end is not None]
     digits = 2 + digits_of(ends) if ends else 6  # a hundred thousandth of the axis
+    # With exponents only if there is no other way: JavaScript has them from five digits on.
+    is_plain = all(not end or 1e-4 <= abs(end) < 1e15 for end in ends)
+    form = f",.{digits - 1}~r" if is_plain else f".{digits - 1}~g"
     traces = [_trace(mark, places, digits) for mark in picture.marks]
     short = [textwrap.shorten(text, MAX_TEXT, placeholder=" …") for text in picture.subtitle]
     lines = [line for text in short for line in textwrap.wrap(text, LINE)]
@@ -68,7 +71,7 @@ def draw(picture: Picture) -> go.Figure:
             "font": {"size": 10},
         },
         "xaxis": _axis(picture.x),
-        "yaxis": {**_axis(picture.y), "hoverformat": f".{digits - 1}~g"},
+        "yaxis": {**_axis(picture.y), "hoverformat": form},
     }
     if picture.legend_title:
         layout["legend"]["title"] = {"text": picture.legend_title}

@@ -361,6 +361,23 @@ def test_build_is_given_the_model_before() -> None:
     assert objective.refit(study).n_seen_ == objective.n_train
 
 
+def test_what_build_has_prepared_is_fitted_itself_also_by_refit() -> None:
+    """A copy would lose what is no parameter, such as weights that were loaded."""
+
+    class Loaded(DecisionTreeClassifier):
+        def fit(self, X: Any, y: Any) -> Loaded:
+            assert self.weights == 1.0
+            return super().fit(X, y)  # type: ignore[no-any-return]
+
+    def build(trial: Any, n: int, previous: Any) -> Any:
+        model = Loaded(max_depth=trial.suggest_int("max_depth", 1, 20))
+        model.weights = 1.0
+        return model if previous is None else previous
+
+    objective = TrainingSizeObjective(build, X, Y)
+    assert objective.refit(searched(objective)).score(X, Y) > 0.5
+
+
 def test_a_failed_training_is_not_gone_on_with() -> None:
     fails = iter([False, True, *[False] * 100])
 

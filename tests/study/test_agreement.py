@@ -15,6 +15,7 @@ from optuna.samplers import RandomSampler
 from scipy.stats import spearmanr
 
 from optuna_daub import DAUBPruner
+from optuna_daub import learning_curves
 from optuna_daub.study import agreement
 from optuna_daub.study.agreement import Agreement
 from optuna_daub.study.agreement import SizeAgreement
@@ -137,6 +138,24 @@ def test_an_open_study_is_judged_by_the_forecasts_of_its_own_rule() -> None:
         mean = [float(forecasts[i].mean) for i in there]
         assert row.lower <= spearmanr(here, mean).statistic + 1e-9
         assert row.rank_correlation == pytest.approx(spearmanr(here, mean).statistic, abs=0.25)
+
+
+def test_no_size_s_best_learner_is_one_that_failed() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+
+        def score(n: int) -> float:
+            if x > 0.7 and n > SIZES[0]:
+                raise MemoryError
+            return x - 10 / n
+
+        return scored(trial, score)
+
+    study = pair(DAUBPruner(sizes=SIZES), RandomSampler(seed=0), n_learners=10)
+    study.optimize(objective, catch=(MemoryError,))
+    well = sum(curve.state != "dropped" for curve in learning_curves(study))
+    assert 3 < well < 10
+    assert sample_agreement(study).sizes[0].learners == well
 
 
 def test_costs_are_those_of_all_learners_on_all_the_data() -> None:

@@ -351,3 +351,23 @@ class TestWhatIf:
     ) -> None:
         with pytest.raises(ValueError, match=message):
             what_if(make(), pruner)
+
+
+def test_trainings_that_go_on_never_cost_more_than_everything() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x, before = trial.suggest_float("x", 0, 1), trial.user_attrs.get("before", 0)
+        for n in training_sizes(trial):
+            new, rest = n - before, 100 / n
+            report(trial, n, x - rest, training_score=x + rest, examples=new, seconds=new / 1000)
+            trial.set_user_attr("before", before := n)
+        return x - rest
+
+    study = pair(
+        DAUBPruner.paper(max_resource=8000), optuna.samplers.RandomSampler(seed=1), n_learners=8
+    )
+    study.optimize(objective)
+    found = plan(study)
+    assert found.most is not None
+    assert found.everything is not None
+    assert found.least.examples < found.most.examples <= found.everything.examples
+    assert answer(study).examples <= found.everything.examples

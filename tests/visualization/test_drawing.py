@@ -144,7 +144,7 @@ class TestPlotly:
         assert {level + 0.75, level + 0.875} <= drawn
         low, high = figure.layout.yaxis.range
         assert high - low < 10
-        digits = int(figure.layout.yaxis.hoverformat.strip(".~g"))
+        digits = int(figure.layout.yaxis.hoverformat.strip(",.~r"))
         assert f"{level + 0.75:.{digits}g}" != f"{level + 0.875:.{digits}g}"
 
     def test_a_dollar_begins_no_formula(self) -> None:

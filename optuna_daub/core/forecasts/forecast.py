@@ -163,6 +163,11 @@ class Forecaster(ABC):
     min_points: ClassVar[int] = 1
     """Smallest number of a learner's scores that its forecast needs."""
 
+    @property
+    def use_training_score(self) -> bool:
+        """True if training scores change the forecasts; by default False."""
+        return False
+
     @abstractmethod
     def forecasts(self, pool: Pool, size: int) -> Forecasts:
         """Return the forecast of every learner's score at `size`.

@@ -100,9 +100,10 @@ class DAUB(Policy):
 
     @property
     def needs(self) -> Needs:
-        """Requirements: a closed pool, since [1] starts with every learner; training scores
-        help."""
-        return Needs(training_scores="helpful", closed_pool=True)
+        """Requirements: a closed pool, since [1] starts with every learner. Training scores help
+        if the forecaster uses them."""
+        uses_them = self.forecaster.use_training_score
+        return Needs("helpful" if uses_them else "unused", closed_pool=True)
 
     def decide(self, pool: Pool) -> Decision:
         """Return the next decision ([1] Alg. 1)."""

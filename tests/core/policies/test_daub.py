@@ -19,6 +19,7 @@ from optuna_daub.core import DAUB
 from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
+from optuna_daub.core import Joint
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Pool
 from optuna_daub.core import Projection
@@ -189,3 +190,9 @@ class TestNoiseFreeConcaveLearners:
             x, y = [o.size for o in seen[-3:]], [o.score for o in seen[-3:]]
             end = y[-1] + (SIZES[-1] - x[-1]) * linear_regression(x, y).slope
             assert min(seen[-1].training_score or math.inf, end) >= best - ROUNDING
+
+
+def test_training_scores_are_asked_for_only_if_they_are_used() -> None:
+    known = [Projection(), Projection(use_training_score=False), Joint()]
+    asked = [DAUB((1, 2, 3), forecaster=each).needs.training_scores for each in known]
+    assert asked == ["helpful", "unused", "unused"]
