@@ -359,8 +359,8 @@ def test_a_worker_failed_while_its_policy_thinks_ends_without_an_error(
     as_it_is = getattr(owner, place)
     failed: list[int] = []
 
-    def failing(*given: Any) -> Any:
-        answer = as_it_is(*given)
+    def failing(*given: Any, **named: Any) -> Any:
+        answer = as_it_is(*given, **named)
         running = [trial for trial in study.trials if trial.state == TrialState.RUNNING]
         if (isinstance(answer, End) or answer is True) and running and not failed:
             failed.append(running[0].number)
@@ -422,8 +422,8 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
     slow = table_study(storage=storage, patience=Patience(checked=0.05))
     known: list[dict[int, float]] = []
 
-    def stopped(as_it_is: Callable[..., Any], *given: Any) -> Any:
-        answer = as_it_is(*given)
+    def stopped(as_it_is: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        answer = as_it_is(*given, **named)
         known.append(running(study).intermediate_values)
         log.write_given_up(study, running(study))
         study.optimize(TableObjective())
