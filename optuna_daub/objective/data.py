@@ -280,7 +280,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
     except Exception as error:  # also of values that raise their own
         said = " ".join(str(error).split())
         raise ValueError(
-            f"`{name}` must have a value for each of at least one row. {said:.300}"
+            f"`{name}` must have a value for each row, and at least one row. {said:.300}"
         ) from error
     if array.dtype.kind in "US" and isinstance(values, list | tuple):
         objects = np.array(values, dtype=object)  # NumPy made strings of all values

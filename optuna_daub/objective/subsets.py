@@ -258,10 +258,11 @@ def cross_validation_folds(layout: Layout, cv: Any, X: Any, y: NDArray[Any]) -> 
         )
         n_rows = [(len(training), len(validation)) for training, validation in splits]
     except Exception as error:  # a splitter may raise any
+        lacks = layout.groups is None and "Group" in type(cv).__name__
         raise ValueError(
             "`cv` must divide the rows into folds: a number of folds, a splitter of scikit-learn, "
             f"or pairs (training rows, validation rows), but got {brief(cv)} for "
-            f"{layout.n_rows} rows: {error!s:.300}"
+            f"{layout.n_rows} rows: {error!s:.300}{' Pass `groups=` to it.' if lacks else ''}"
         ) from error
     if not n_rows or np.min(n_rows) == 0:
         raise ValueError(

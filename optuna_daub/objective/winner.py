@@ -29,8 +29,8 @@ def winner_of(study: optuna.Study) -> tuple[dict[str, Any], int]:
     is_scored = any(trial.intermediate_values for trial in study.get_trials(deepcopy=False))
     leader = best_learner(study) if is_scored else None
     if leader is None:
-        reasons = dict.fromkeys(curve.reason for curve in curves if is_scored)
-        if reasons:
+        reasons = {curve.reason: curve.state for curve in curves}
+        if reasons and {*reasons.values()} <= {"dropped"}:
             raise ValueError(
                 "A learner must be left to be fitted again, but all those of study "
                 f"{brief(study.study_name)} were dropped: {'; '.join(reasons)}."

@@ -356,6 +356,8 @@ def _column(frame: Any, name: Any) -> str:
     if number := next(below, 0):  # below a title
         hint += f" Row {number} holds it: names must be in the first line"
         hint += ' (header="yes" if they are).'
+    if not isinstance(name, str) and hasattr(name, "__len__"):
+        hint += " Give its name, with the values in the table: `fit(X.assign(y=values), 'y')`."
     raise NoTargetError(
         f"`target` must be a column of the table, but got {brief(name)}.{hint} There are: {some}."
     )

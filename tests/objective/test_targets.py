@@ -349,5 +349,5 @@ def test_labels_without_an_order_are_refused(wrap: Any) -> None:
     "values", [5, "word", [], np.zeros((2, 2, 2)), np.zeros((0, 3)), object()]
 )
 def test_what_is_no_column_is_refused(values: Any) -> None:
-    with pytest.raises(ValueError, match=r"^`y` must have a value for each of at"):
+    with pytest.raises(ValueError, match=r"^`y` must have a value for each row, and at"):
         checked_column(values, "y")
