@@ -114,7 +114,7 @@ class Ranking:
         """Return the reason why a learner goes on; None stands for a new one."""
         own, (best, other) = self.value(learner), self.rival(learner)
         if best == -math.inf:
-            return self._told("{0}{unit}; no other learner can go on", own)
+            return self._told("{0}{unit}; no other learner can go on now", own)
         if own > best:
             return self._told("{0}{unit} is the {largest}; next is {1} of " + other, own, best)
         return self._told("{0}{unit} comes next; " + other + " has {1}", own, best)

@@ -18,6 +18,7 @@ from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.samplers import PartialFixedSampler
+from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial
 
 from optuna_daub.study.known import Known
@@ -27,8 +28,9 @@ from optuna_daub.study.spaces import distinct
 
 
 MOST_VALUES = 100
-"""Largest number of values of a parameter that are listed. With more, a repeated point is a
-coincidence."""
+"""Largest number of values of a parameter that are listed. With more, some are drawn."""
+N_DRAWN = 10
+"""Number of values drawn of a parameter that has more. Not tuned."""
 
 
 class Exploring(BaseSampler):
@@ -48,9 +50,9 @@ class Exploring(BaseSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return the other sampler's proposal, except for parameters of a few values."""
+        """Return the other sampler's proposal for parameters on a continuous range."""
         proposed = self._base.sample_relative(study, trial, search_space)
-        return {n: v for n, v in proposed.items() if not _values(search_space[n])}
+        return {n: v for n, v in proposed.items() if not _is_discrete(search_space[n])}
 
     def sample_independent(
         self,
@@ -66,9 +68,14 @@ class Exploring(BaseSampler):
         spaces, known = _points(self._known, frozenset({trial.number}))
         spaces[param_name] = param_distribution
         so_far = point(trial.params, trial.distributions)
+        values = _values(param_distribution)
+        if not values and _is_discrete(param_distribution):
+            # A sampler that has converged would repeat its best point for ever.
+            drawn = RandomSampler(seed=trial.number).sample_independent
+            values = [drawn(study, trial, param_name, param_distribution) for _ in range(N_DRAWN)]
         news = [
             value
-            for value in _values(param_distribution)
+            for value in values
             if not _is_explored(
                 spaces,
                 {**so_far, param_name: word(value, param_distribution)},
@@ -153,6 +160,11 @@ def stored(value: Any, distribution: BaseDistribution) -> Any:
         return distribution.to_external_repr(distribution.to_internal_repr(value))
     except ValueError:  # no such choice, so no learner has it
         return value
+
+
+def _is_discrete(distribution: BaseDistribution) -> bool:
+    """Return whether a parameter has finitely many values."""
+    return not isinstance(distribution, FloatDistribution) or distribution.step is not None
 
 
 def _values(distribution: BaseDistribution) -> list[Any]:

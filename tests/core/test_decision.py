@@ -89,7 +89,7 @@ def test_a_ranking_speaks_of_the_first_and_of_all_others() -> None:
     assert str(RANKING.compared(4, 17)) == "bound 0.871 < 0.884 of learner 17"
     assert str(RANKING.compared(17, 4)) == "bound 0.884; learner 4 goes first with 0.871"
     alone = dataclasses.replace(RANKING, values=np.array([-math.inf, 0.871, -math.inf]))
-    assert str(alone.merit(4)) == "bound 0.871; no other learner can go on"
+    assert str(alone.merit(4)) == "bound 0.871; no other learner can go on now"
     barred = dataclasses.replace(RANKING, excluded="it would be too late")
     assert str(barred.compared(2, 17)) == "it would be too late"
 
@@ -116,7 +116,7 @@ def test_a_rival_whose_value_is_infinite_can_go_on() -> None:
     every = Ranking("attainable score", np.array([4, 7]), np.array([math.inf, math.inf]))
     assert str(every.merit(4)) == "attainable score inf comes next; learner 7 has inf"
     alone = Ranking("attainable score", np.array([4, 7]), np.array([0.8, -math.inf]))
-    assert str(alone.merit(4)) == "attainable score 0.800; no other learner can go on"
+    assert str(alone.merit(4)) == "attainable score 0.800; no other learner can go on now"
 
 
 @given(values=st.lists(st.floats(-1.0, 1.0) | st.just(-math.inf), max_size=6), new=st.floats(0, 1))

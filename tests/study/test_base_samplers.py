@@ -43,8 +43,10 @@ from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import is_over
 from tests.study.table_study import open_study
+from tests.study.table_study import pair
 from tests.study.table_study import repeats
 from tests.study.table_study import runs
+from tests.study.table_study import scored
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
@@ -542,3 +544,21 @@ def test_a_sampler_that_fixes_parameters_is_to_be_within() -> None:
     with pytest.raises(ValueError, match="must be the base sampler of DataAllocationSampler"):
         study.optimize(TableObjective())
     assert learning_curves(study) == known
+
+
+@pytest.mark.parametrize("n_learners", [None, 60])
+def test_a_sampler_that_has_converged_on_whole_numbers_ends_no_study(
+    n_learners: int | None,
+) -> None:
+    """It repeats its best points; of so many values others are drawn."""
+
+    def objective(trial: optuna.Trial) -> float:
+        whole = trial.suggest_int("whole", 1, 500, log=True)
+        skill = 0.9 - 0.1 * (math.log(whole / 20) / 3) ** 2
+        return scored(trial, lambda n: skill - 0.5 / n)
+
+    base = optuna.samplers.TPESampler(seed=0)
+    study = pair(DAUBPruner(sizes=SIZES, cost="examples"), base, n_learners=n_learners)
+    study.optimize(objective, n_trials=None if n_learners else 150)
+    assert len(study.trials) >= 150 or n_learners
+    assert len(learning_curves(study)) >= 60

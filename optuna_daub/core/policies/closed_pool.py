@@ -103,10 +103,10 @@ def decide(pool: Pool, terms: ClosedTerms) -> Decision:
     table, learners = pool.once(table_of), pool.curves.learners
     free, full = table.is_alive & pool.is_free, terms.sizes[-1]
     first, waiting = start_near(terms.sizes, FIRST_SHARE), np.flatnonzero(free & (table.size == 0))
-    if (len(waiting) or pool.to_come) and not _is_last_chance(pool, terms, waiting):
-        if len(waiting):
-            return Extend(int(learners[waiting[0]]), first, _first(first))
-        return Propose(first, _first(first))
+    is_untried = bool(len(waiting) or pool.to_come)
+    start = Extend(int(learners[waiting[0]]), first, _first(first)) if len(waiting) else None
+    if is_untried and not _is_last_chance(pool, terms, waiting):
+        return start or Propose(first, _first(first))
     if not table.is_alive.any():
         return Finish(None, Reason("no learner is left"))
     if not table.is_scored.any():
@@ -124,6 +124,9 @@ def decide(pool: Pool, terms: ClosedTerms) -> Decision:
             learner, ranking = int(learners[chosen]), _ranking(pool, found)
             size = int(found.size[chosen])
             return Extend(learner, size, ranking.merit(learner), ranking)
+    # The time kept for a training on all the data is left, as none is worth its cost.
+    if is_untried and _has_time_for_two(pool, terms, waiting):
+        return start or Propose(first, _first(first))
     if (table.is_alive & ~free).any():
         return Wait(Reason("the scores of the learners being trained decide which goes on"))
     return _end(pool, terms)
@@ -197,11 +200,27 @@ def _is_last_chance(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]) 
     expected, latest = cost.expected()[:, 0], cost.latest[:, 0]
     mean = terms.forecaster.beliefs(pool, full)[0][begun]
     best = int(np.where(expected <= left, mean, -math.inf).argmax())
-    first = _model(terms).seconds(pool, (start_near(terms.sizes, FIRST_SHARE),)).latest[:, 0]
-    following = first[waiting[:1]] if len(waiting) else first[len(table.size) :]
-    if not len(following):
+    following = _next_first(pool, terms, waiting)
+    if following is None:
         return False  # every point of the space is a learner
-    return bool(expected[best] <= left < latest[best] + float(np.median(following)))
+    return bool(expected[best] <= left < latest[best] + following)
+
+
+def _has_time_for_two(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]) -> bool:
+    """Return whether a first training and the shortest one on all the data fit into the time."""
+    following = _next_first(pool, terms, waiting)
+    if pool.left is None or following is None:
+        return False
+    begun = np.flatnonzero(pool.once(table_of).is_scored)
+    shortest = costs_of(pool, terms, (terms.sizes[-1],)).expected()[begun, 0].min()
+    return bool(following + shortest <= pool.left.seconds)
+
+
+def _next_first(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]) -> float | None:
+    """Return the seconds within which the next first training ends; None if there is none."""
+    first = _model(terms).seconds(pool, (start_near(terms.sizes, FIRST_SHARE),)).latest[:, 0]
+    following = first[waiting[:1]] if len(waiting) else first[len(pool.curves) :]
+    return float(np.median(following)) if len(following) else None
 
 
 def _asked(pool: Pool, terms: ClosedTerms) -> float:

@@ -236,6 +236,14 @@ def test_with_a_time_limit_a_model_is_made_though_not_all_learners_were_tried(li
     assert n_tried >= (limit - 16.0) / 2.0
 
 
+def test_time_kept_for_a_training_that_is_not_worth_it_is_for_untried_learners():
+    """Learner 1 would take most of the time, but is far behind."""
+    pool = pool_of([{1000: 0.8, 16000: 0.9}, {1000: 0.6}], [[6.0, 100.0], [6.0]])
+    for left in (130.0, 200.0, 1000.0):
+        limited = dataclasses.replace(pool, to_come=18, left=Cost(0, left))
+        assert isinstance(decide(limited, terms(cost="seconds")), Propose)
+
+
 def test_a_space_without_further_points_is_no_reason_to_hurry():
     pool = pool_of([{1000: 0.7}, {1000: 0.6}], [[1.0], [1.0]])
     pool = dataclasses.replace(pool, to_come=1, proposer=Given(np.empty((0, 0))))

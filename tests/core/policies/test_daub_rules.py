@@ -110,9 +110,9 @@ TRAINED = "trained on all 1,024 examples with score 0.500"
          "bound 0.900 is the largest; next is 0.800 of learner 2"),
         (NEXT, "bound 0.800 comes next; learner 1 has 0.900"),
         ("1: .1 .2 .3 <.9 | 2: .1 .2 .3 <.9", "bound 0.900 comes next; learner 2 has 0.900"),
-        ("1: .1 .2 .3 <.9", "bound 0.900; no other learner can go on"),
+        ("1: .1 .2 .3 <.9", "bound 0.900; no other learner can go on now"),
         # Learners that have no bound yet are not forgotten.
-        ("0: .1 busy | 1: .1 .2 .3 <.9", "bound 0.900; no other learner can go on"),
+        ("0: .1 busy | 1: .1 .2 .3 <.9", "bound 0.900; no other learner can go on now"),
         ("1: .1 .2 .3 <.9 busy | 2: .1 .2 .3 <.8 busy",
          "every learner that could still be the best is being trained"),
         (FULL, f"{TRAINED}; no other learner is left"),
