@@ -208,22 +208,33 @@ def check_decision(decision: object, pool: Pool, sizes: tuple[int, ...], rule: s
     """
     if not isinstance(decision, Decision):
         raise ValueError(f"{rule}.decide must return a decision, but returned {brief(decision)}.")
-    learner, fault = getattr(decision, "learner", None), ""
-    curve = None if learner is None else pool.curves.get(learner)
-    if learner is not None and curve is None:
-        fault = f"the pool has no learner {learner}"
-    elif curve is not None and curve.dropped and not isinstance(decision, Finish):
-        fault = f"learner {learner} is dropped: {curve.dropped}"
-    elif isinstance(decision, Extend) and learner in pool.busy:
-        fault = f"another worker trains learner {learner}"
-    elif isinstance(decision, Extend) and curve is not None and decision.size <= curve.size:
-        fault = f"learner {learner} was trained on {curve.size:,} already"
-    elif isinstance(decision, Extend | Propose) and decision.size > sizes[-1]:
-        fault = f"there are {sizes[-1]:,} examples"
-    elif isinstance(decision, Propose) and not pool.may_propose and not pool.busy:
-        fault = "no further learner may be proposed"
-    if fault:
+    if fault := _fault_of_learner(decision, pool) or _fault_of_size(decision, pool, sizes[-1]):
         raise ValueError(f"{rule}.decide must return what can be done, but {fault}: {decision}.")
+
+
+def _fault_of_learner(decision: Decision, pool: Pool) -> str:
+    """Return why the learner of a decision cannot have it; empty if it can."""
+    if isinstance(decision, Propose | Wait) or decision.learner is None:
+        return ""
+    learner, curve = decision.learner, pool.curves.get(decision.learner)
+    if curve is None:
+        return f"the pool has no learner {learner}"
+    if curve.dropped and not isinstance(decision, Finish):
+        return f"learner {learner} is dropped: {curve.dropped}"
+    if isinstance(decision, Extend) and learner in pool.busy:
+        return f"another worker trains learner {learner}"
+    if isinstance(decision, Extend) and decision.size <= curve.size:
+        return f"learner {learner} was trained on {curve.size:,} already"
+    return ""
+
+
+def _fault_of_size(decision: Decision, pool: Pool, full: int) -> str:
+    """Return why a training cannot be on the size of a decision; empty if it can."""
+    if isinstance(decision, Extend | Propose) and decision.size > full:
+        return f"there are {full:,} examples"
+    if isinstance(decision, Propose) and not pool.may_propose and not pool.busy:
+        return "no further learner may be proposed"
+    return ""
 
 
 def why_not(decision: Decision, learner: int) -> Reason:

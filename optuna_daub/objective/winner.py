@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import optuna
@@ -12,6 +13,7 @@ from optuna_daub.core.checks import brief
 from optuna_daub.study import allocations
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
+from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.stored_policy import policy_of
 
 
@@ -29,16 +31,7 @@ def winner_of(study: optuna.Study) -> tuple[dict[str, Any], int]:
     is_scored = any(trial.intermediate_values for trial in study.get_trials(deepcopy=False))
     leader = best_learner(study) if is_scored else None
     if leader is None:
-        reasons = {curve.reason: curve.state for curve in curves}
-        if reasons and {*reasons.values()} <= {"dropped"}:
-            raise ValueError(
-                "A learner must be left to be fitted again, but all those of study "
-                f"{brief(study.study_name)} were dropped: {'; '.join(reasons)}."
-            )
-        raise ValueError(
-            "A learner must have been trained to be fitted again, but no trial of study "
-            f"{brief(study.study_name)} has a score yet. Continue it with `study.optimize`."
-        )
+        raise _nothing_to_fit(study, curves, is_scored=is_scored)
     full_size = policy_of(study).sizes[-1]
     if leader.size < full_size:
         is_any_full = any(curve.size == full_size for curve in curves)
@@ -54,3 +47,20 @@ def winner_of(study: optuna.Study) -> tuple[dict[str, Any], int]:
     # `build` may use the trial's number, so return that of the run with this score.
     of_leader = (each for each in allocations(study) if each.learner == leader.learner)
     return dict(leader.params), [*of_leader][-1].trial
+
+
+def _nothing_to_fit(
+    study: optuna.Study, curves: Sequence[LearnerCurve], *, is_scored: bool
+) -> ValueError:
+    """Return the error for a study without a learner that could be fitted again."""
+    name = brief(study.study_name)
+    if curves and (is_scored or all(curve.state == "dropped" for curve in curves)):
+        reasons = "; ".join({curve.reason: None for curve in curves})
+        return ValueError(
+            "A learner must be left to be fitted again, but all those of study "
+            f"{name} were dropped: {reasons}."
+        )
+    return ValueError(
+        "A learner must have been trained to be fitted again, but no trial of study "
+        f"{name} has a score yet. Continue it with `study.optimize`."
+    )

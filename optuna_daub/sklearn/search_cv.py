@@ -124,13 +124,13 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         cv: as in scikit-learn: a number of folds, a splitter or an iterable; None means 5 folds.
             For many rows one division is enough and five times as fast:
             `cv=ShuffleSplit(1, test_size=0.2, random_state=0)`.
-        min_resources: smallest number of rows of a fold to train on, of the largest one: smaller
-            folds take the same share of theirs. "smallest": two for each fold and class, as in
+        min_resources: smallest number of rows to train on in the largest fold; smaller folds take
+            the same share of theirs. "smallest": two for each fold and class, as in
             `HalvingRandomSearchCV`, or more if a subset would lack a class.
             "auto": 500, but at most 1/8 and at least 1/64 of all rows, and at least as many as
             "smallest"; less if there would be fewer than three sizes. If the number of candidates
             is limited, the first round is on about 1/16 of all rows, if that is more.
-        max_resources: largest number of rows of the largest fold to train on; "auto": all. The
+        max_resources: largest number of rows to train on in the largest fold; "auto": all. The
             best candidate is fitted on all the data in any case.
         factor: ratio of consecutive training sizes, above 1.
         cost: cost to save: "seconds", as measured, or "examples" trained on.

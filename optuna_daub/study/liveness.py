@@ -36,7 +36,7 @@ from optuna_daub.study.worker import worker_of
 
 
 MANY_DEATHS = 3
-"""Number of workers that die in one training at which the log names its learner."""
+"""Number of broken-off runs of one training at which the log names its learner. Not tuned."""
 
 _logger = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ def release_dead(
 
 
 def _warn_of_deaths(worker: Worker, run: Run) -> None:
-    """Warn if several workers have died in one training: its learner may need too much memory."""
+    """Warn if a training was broken off several times: its learner may need too much memory."""
     found = worker.look().learners.get(-1 if run.learner is None else run.learner)
     if found is None:
         return
@@ -119,11 +119,11 @@ def _warn_of_deaths(worker: Worker, run: Run) -> None:
     count = sum(max(trial.observations, default=run.inherited) >= size for trial in ends)
     if count >= MANY_DEATHS:
         _logger.warning(
-            "%d workers died as they trained learner %d beyond %s examples. If it needs more "
-            "memory than there is, let the objective raise `optuna.TrialPruned` for its "
-            "parameters, %s, before it trains: then the learner is dropped.",
-            count,
+            "Learner %d was broken off %d times beyond %s examples, by the end of its worker. If "
+            "it needs more memory than there is, let the objective raise `optuna.TrialPruned` for "
+            "its parameters, %s, before it trains: then the learner is dropped.",
             run.learner,
+            count,
             f"{size:,}",
             brief({**found.params}),
         )

@@ -313,7 +313,7 @@ def _checked(decision: Decision, pool: Pool, policy: Policy, *, is_at_work: bool
     except ValueError as error:
         if is_at_work:
             raise SetupError(str(error)) from error
-        return Wait(Reason(str(error).replace("{", "(").replace("}", ")")))
+        return Wait(Reason(str(error).replace("{", "{{").replace("}", "}}")))
     return decision
 
 

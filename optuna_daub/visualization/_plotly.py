@@ -47,9 +47,6 @@ def draw(picture: Picture) -> go.Figure:
     places = {label: place for place, label in enumerate(picture.legend)}
     ends = [end for end in picture.y.limits or () if end is not None]
     digits = 2 + digits_of(ends) if ends else 6  # a hundred thousandth of the axis
-    # With exponents only if there is no other way: JavaScript has them from five digits on.
-    is_plain = all(not end or 1e-4 <= abs(end) < 1e15 for end in ends)
-    form = f",.{digits - 1}~r" if is_plain else f".{digits - 1}~g"
     traces = [_trace(mark, places, digits) for mark in picture.marks]
     short = [textwrap.shorten(text, MAX_TEXT, placeholder=" …") for text in picture.subtitle]
     lines = [line for text in short for line in textwrap.wrap(text, LINE)]
@@ -71,7 +68,7 @@ def draw(picture: Picture) -> go.Figure:
             "font": {"size": 10},
         },
         "xaxis": _axis(picture.x),
-        "yaxis": {**_axis(picture.y), "hoverformat": form},
+        "yaxis": {**_axis(picture.y), "hoverformat": _form(ends, digits - 1)},
     }
     if picture.legend_title:
         layout["legend"]["title"] = {"text": picture.legend_title}
@@ -202,6 +199,15 @@ def _escaped(text: str) -> str:
     """
     escaped = html.escape(text, quote=False).replace("%{", "%&#123;")
     return escaped.replace("$", "&#36;").replace("\n", "<br>")
+
+
+def _form(ends: list[float], digits: int) -> str:
+    """Return d3's form of scores with so many digits.
+
+    It has exponents only where `_numbers.said` has them; d3's `g` has them from five digits on.
+    """
+    is_plain = all(not end or 1e-4 <= abs(end) < 1e15 for end in ends)
+    return f",.{digits}~r" if is_plain else f".{digits}~g"
 
 
 def _short(value: float, digits: int = 6) -> float:

@@ -114,7 +114,7 @@ def test_a_learner_that_workers_die_of_is_named(
     """It may need more memory than there is, and end one worker after the other."""
     study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=1)
     for count in range(4):
-        said = "workers died as they trained learner 0 beyond 0 examples"
+        said = "Learner 0 was broken off 3 times beyond 0 examples"
         assert (said in caplog.text) == (count > 2)
         monkeypatch.setattr(liveness, "this_worker", lambda: "another")
         trial = study.ask()
@@ -126,7 +126,6 @@ def test_a_learner_that_workers_die_of_is_named(
         worker.look()
         worker.holders.clear()
         liveness.release_dead(study, worker, None, -1)
-    assert "3 workers died" in caplog.text
     study.optimize(one_number)
     assert final(study).learner == 0
 

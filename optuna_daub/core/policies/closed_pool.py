@@ -102,11 +102,10 @@ def decide(pool: Pool, terms: ClosedTerms) -> Decision:
     """Return the next decision in a closed pool."""
     table, learners = pool.once(table_of), pool.curves.learners
     free, full = table.is_alive & pool.is_free, terms.sizes[-1]
-    first, waiting = start_near(terms.sizes, FIRST_SHARE), np.flatnonzero(free & (table.size == 0))
-    is_untried = bool(len(waiting) or pool.to_come)
-    start = Extend(int(learners[waiting[0]]), first, _first(first)) if len(waiting) else None
-    if is_untried and not _is_last_chance(pool, terms, waiting):
-        return start or Propose(first, _first(first))
+    waiting = np.flatnonzero(free & (table.size == 0))
+    start = _first(pool, terms, waiting)
+    if start is not None and not _is_last_chance(pool, terms, waiting):
+        return start
     if not table.is_alive.any():
         return Finish(None, Reason("no learner is left"))
     if not table.is_scored.any():
@@ -125,8 +124,8 @@ def decide(pool: Pool, terms: ClosedTerms) -> Decision:
             size = int(found.size[chosen])
             return Extend(learner, size, ranking.merit(learner), ranking)
     # The time kept for a training on all the data is left, as none is worth its cost.
-    if is_untried and _has_time_for_two(pool, terms, waiting):
-        return start or Propose(first, _first(first))
+    if start is not None and _has_time_for_two(pool, terms, waiting):
+        return start
     if (table.is_alive & ~free).any():
         return Wait(Reason("the scores of the learners being trained decide which goes on"))
     return _end(pool, terms)
@@ -260,9 +259,13 @@ def _first_score(curve: LearningCurve) -> tuple[float]:
     return (curve.observations[0].score if curve.observations else math.nan,)
 
 
-def _first(size: int) -> Reason:
-    """Return the reason of a learner's first training."""
-    return Reason(f"every learner is first trained on {size:,}")
+def _first(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]) -> Extend | Propose | None:
+    """Return the next first training of a learner; None if all learners were tried."""
+    size = start_near(terms.sizes, FIRST_SHARE)
+    reason = Reason(f"every learner is first trained on {size:,}")
+    if len(waiting):
+        return Extend(int(pool.curves.learners[waiting[0]]), size, reason)
+    return Propose(size, reason) if pool.to_come else None
 
 
 def _end(pool: Pool, terms: ClosedTerms) -> Finish:
