@@ -292,6 +292,18 @@ class TestNotes:
         assert "It is 1.25e-08 ahead of what any other may still reach (7.5e-08)." in note
         assert "0.0000 " not in note
 
+    def test_learners_that_were_dropped_come_last(self) -> None:
+        study = studies.new_study()
+
+        def objective(trial: optuna.Trial) -> float:
+            score = Table(RIVALS)(trial)
+            trial.set_constraint("too large", float(trial.params["name"] == "ash"))
+            return score
+
+        note = note_of(studies.run(study, objective))
+        rows = [line for line in note.splitlines() if line.startswith("| [")]
+        assert [" dropped, " in row for row in rows] == [False, False, True]
+
     def test_runs(self) -> None:
         study = drawn_of(studies.failed_learners())
         assert run_note(study, 1) == (

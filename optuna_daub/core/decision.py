@@ -266,13 +266,15 @@ def _digits(values: tuple[float, ...]) -> list[str]:
 def _distinct(scores: tuple[float, ...]) -> list[str]:
     """Return scores with three decimals, or more if different scores would look equal.
 
-    If all are so small that even seven decimals are too few, or one is huge, they have exponents.
+    Scores above 100,000 may have fewer. If all are so small that even seven decimals are too
+    few, or one is huge, they have exponents.
 
     >>> _distinct((0.9, 0.9001)), _distinct((7.25e-10, 8e-10)), _distinct((7e98,))
     (['0.9000', '0.9001'], ['7.25e-10', '8e-10'], ['7e+98'])
     """
     largest = max((abs(score) for score in scores if math.isfinite(score)), default=0.0)
-    forms = [f",.{decimals}f" for decimals in range(3, 8)] if largest < 1e15 else []
+    fewest = 3 if largest < 1e5 else max(0, 7 - math.floor(math.log10(largest)))
+    forms = [f",.{decimals}f" for decimals in range(fewest, 8)] if largest < 1e15 else []
     if not 1e-4 <= largest < 1e15:
         forms += [f".{digits}g" for digits in range(3, 16)]
     texts = list[str]()

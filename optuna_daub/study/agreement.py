@@ -81,11 +81,11 @@ class Agreement:
 
     def __str__(self) -> str:
         head = f"{'training examples':>18}{'of all':>8}{'learners':>10}{'rank correlation':>26}"
-        lines = [f"{head}{'best stays':>12}{'lost':>10}"]
+        lines = [f"{head}{'best stays':>12}{'lost':>11}"]
         for row in self.sizes:
             interval = f"{row.rank_correlation:.2f} ({row.lower:.2f} to {row.upper:.2f})"
             line = f"{row.size:>18,}{row.share:>8.1%}{row.learners:>10,}{interval:>26}"
-            lines.append(f"{line}{row.best_stays:>12.0%}{in_column(row.lost):>10}")
+            lines.append(f"{line}{row.best_stays:>12.0%}{in_column(row.lost):>11}")
         if not self.sizes:
             lines.append("no size below all the data has scores of three learners")
         lines += [str(move) for move in self.moves if move.is_sure]
@@ -158,12 +158,11 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     ranges: dict[str, BaseDistribution] = {}
     for trial in study.get_trials(deepcopy=False):
         ranges |= trial.distributions
-    spent = [seen for curve in curves for seen in curve.observations]
     return Agreement(
         full_size=full,
         sizes=tuple(sizes),
         moves=moves_of(ranges, [curve.params for curve in scored], scores[:-1], drawn, rng),
-        spent=sum(map(Cost.of, spent), Cost()),
+        spent=pool.spent,
         everything=Cost(
             full * len(curves), math.fsum(typical_seconds(pool.curves, full, full).values())
         ),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,12 +13,14 @@ import optuna
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial
 
+from optuna_daub.core.curve import Observation
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.pool import Cost
 from optuna_daub.study import records
 from optuna_daub.study.base_sampler_view import one_row_per_learner as merged_rows
 from optuna_daub.study.limits import limits_seen
 from optuna_daub.study.results import LearnerCurve
+from optuna_daub.study.results import allocations
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
@@ -101,6 +105,7 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     with worker.lock:
         # Read before the worker looks, so all of these trials are known then.
         trials = study.get_trials(deepcopy=False)
+        made = allocations(study)
         curves = {curve.learner: curve for curve in learning_curves(study)}
         policy, known = policy_of(study), worker.known
         pool = worker.pool(policy, is_at_work=False)
@@ -109,6 +114,9 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     forecasts = of_rule or Joint().forecasts(pool, policy.sizes[-1])
     cut = np.clip(forecasts.all.mean, *limits_seen(study, worker)).tolist()
     means = dict(zip(forecasts, cut, strict=True))
+    spent: defaultdict[int, list[Observation]] = defaultdict(list)
+    for training in made:
+        spent[training.learner].append(training.observation)
     merged = merged_rows(trials, known, worker.sign, means)
     durations: dict[int, timedelta] = {}
     for trial in trials:
@@ -126,7 +134,7 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
             row.user_attrs = records.noted(row)  # a copy's attributes are about another study
         else:
             row.system_attrs = {**known.learners[curve.learner].constraints}
-            row.user_attrs |= summary(curve, policy.sizes[-1])
+            row.user_attrs |= summary(curve, policy.sizes[-1], spent[curve.learner])
             row.datetime_complete = None
             if row.state.is_finished() and row.datetime_start is not None:
                 row.datetime_complete = row.datetime_start + durations.get(row.number, timedelta())
@@ -135,15 +143,23 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
     return rows
 
 
-def summary(curve: LearnerCurve, full_size: int) -> dict[str, Any]:
-    """Return the facts about a learner as user attributes of its trial."""
-    seconds = [seen.seconds for seen in curve.observations if seen.seconds is not None]
+def summary(
+    curve: LearnerCurve, full_size: int, trainings: Sequence[Observation]
+) -> dict[str, Any]:
+    """Return the facts about a learner as user attributes of its trial.
+
+    Args:
+        curve: its learning curve.
+        full_size: N.
+        trainings: all its trainings, with those whose results were lost.
+    """
+    seconds = [seen.seconds for seen in trainings if seen.seconds is not None]
     facts = {
         "learner": curve.learner,
         "state": curve.state,
         "reason": curve.reason,
         "training_size": curve.size,
-        "examples": sum(Cost.of(seen).examples for seen in curve.observations),
+        "examples": sum(Cost.of(seen).examples for seen in trainings),
         "seconds": sum(seconds) if seconds else None,
         "score": curve.score,
         "bound": curve.bound,

@@ -98,8 +98,8 @@ class Plan:
     def __str__(self) -> str:
         lines = [f"{'training examples':>18}{'of all':>8}" + f"{'seconds':>12}" * self.is_timed]
         for row in self.sizes:
-            line = f"{row.size:>18,}{row.share:>8.1%}"
-            lines.append(line + ("" if row.seconds is None else f"{row.seconds:>12,.2f}"))
+            line = f"{row.size:>18,} {row.share:>7.1%}"
+            lines.append(line + ("" if row.seconds is None else f" {row.seconds:>11,.2f}"))
         learners = "each learner" if self.n_learners is None else f"{self.n_learners} learners"
         learners = "1 learner" if self.n_learners == 1 else learners
         rows = [(f"first training of {learners}, {self.first_size:,} each", self.first_probes)]
@@ -123,8 +123,8 @@ class Plan:
         return "\n".join(lines)
 
     def _cost(self, cost: Cost) -> str:
-        seconds = f"{cost.seconds:>12,.1f} seconds" if self.is_timed else ""
-        return f"{cost.examples:>14,} examples{seconds}"
+        seconds = f" {cost.seconds:>11,.1f} seconds" if self.is_timed else ""
+        return f" {cost.examples:>13,} examples{seconds}"
 
 
 def plan(

@@ -27,7 +27,6 @@ from optuna.trial import FrozenTrial
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.curve import Observation
-from optuna_daub.core.curve import is_finite
 
 
 PREFIX = "daub:"
@@ -183,7 +182,7 @@ class Facts:
         paid = {n: x for n, x in self.observations.items() if n <= full_size}
         is_lost = (is_finished or self.is_given_up) and self.state != "complete"
         counted = {
-            n: x for n, x in paid.items() if n < full_size or not is_lost or not is_finite(x.score)
+            n: x for n, x in paid.items() if n < full_size or not is_lost or not x.is_finite
         }
         assigned = run if is_own else None
         for name, value in (

@@ -13,6 +13,7 @@ from typing import Literal
 import optuna
 from optuna.trial import TrialState
 
+from optuna_daub.core.curve import LARGEST_SCORE
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Decision
@@ -72,6 +73,9 @@ class Allocation:
     """Number of the trial that trained it."""
     observation: Observation
     """Size, scores and seconds of the training."""
+    is_lost: bool
+    """True if it belongs to no learning curve, since its trial failed after it. All of its seconds
+    and examples were spent."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +171,9 @@ def allocations(study: optuna.Study) -> list[Allocation]:
             earlier = next(waiting[runs[number][0]])
             written.add(earlier)
             learner, trial = runs[earlier]
-            seen = [records.signed(each, worker.sign) for each in trial.observations.values()]
-            made.extend(Allocation(learner, earlier, each) for each in seen)
+            for size, each in trial.observations.items():
+                seen = records.signed(each, worker.sign)
+                made.append(Allocation(learner, earlier, seen, size not in trial.counted))
     return made
 
 
@@ -231,7 +236,7 @@ def no_scores(study: optuna.Study) -> str:
     if any(curve.finite() for curve in known.curves.values()):
         return "all learners with scores have failed, are infeasible or were ruled out"
     if any(curve.observations for curve in known.curves.values()):
-        return "no score that was reported is a finite number"
+        return f"no score that was reported is a finite number within ±{LARGEST_SCORE:g}"
     return "no score has been reported yet"
 
 

@@ -34,6 +34,7 @@ from optuna_daub.core.replay import replay
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.messages import in_column
 from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.results import allocations
 from optuna_daub.study.results import best_learner
 from optuna_daub.study.results import no_scores
 from optuna_daub.study.stored_policy import policy_of
@@ -106,12 +107,13 @@ class WhatIf:
 
     def __str__(self) -> str:
         names = "learner", "score", "trainings", "on all", "examples", "seconds"
-        lines = ["".join([f"{'':<10}", *(f"{name:>12}" for name in names)])]
+        lines = ["".join([f"{'':<10}", *(f" {name:>11}" for name in names)])]
         for title, each in (("actual", self.actual), ("replayed", self.replayed)):
             score = "" if each.score is None else in_column(each.score) + "?" * each.is_forecast
             lines.append(
-                f"{title:<10}{each.learner!s:>12}{score:>12}{each.probes:>12,}"
-                f"{each.full_trainings:>12,}{each.cost.examples:>12,}{each.cost.seconds:>12,.1f}"
+                f"{title:<10} {each.learner!s:>11} {score:>11} {each.probes:>11,}"
+                f" {each.full_trainings:>11,} {each.cost.examples:>11,}"
+                f" {each.cost.seconds:>11,.1f}"
             )
         if self.guessed:
             lines.append(f"{self.guessed:,} trainings are not in the study: scores are guessed")
@@ -126,7 +128,9 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
     reduced by the median gain per doubling below a learner's first size. Seconds are predicted
     from all measured ones. `guessed` counts these trainings: the more there are, the less certain
     the answer is. A learner that violates a constraint is dropped at the size at which the study
-    dropped it, and is never the answer.
+    dropped it, and is never the answer. An open pool is replayed as a closed one, of the learners
+    that it started: the replay ends by itself, and is cheaper even with the study's own rule. The
+    study's cost includes trainings whose results were lost; the replay has none.
 
     Args:
         study: a study with a pruner of optuna_daub, with at least one score.
@@ -188,7 +192,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
             cost=cost,
         )
 
-    spent = [seen for curve in pool.curves.values() for seen in curve.observations]
+    spent = [training.observation for training in allocations(study)]
     cost = sum(map(Cost.of, made), Cost())
     return WhatIf(
         actual=outcome(best.learner, Cost(best.examples, best.seconds), spent),

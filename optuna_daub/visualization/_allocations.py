@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import defaultdict
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Literal
@@ -16,6 +18,7 @@ from optuna_daub.core.costs.cost_model import typical_seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Curves
 from optuna_daub.study.results import LearnerCurve
+from optuna_daub.study.results import allocations
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.visualization import _plotly
@@ -59,7 +62,7 @@ class AllocationsRecord(NamedTuple):
     layers: tuple[Layer, ...]
     """One layer for each size, increasing; costs in the order of `names`."""
     spent: float
-    """Sum of all costs."""
+    """Sum of all costs, those of lost trainings too."""
     everything: float
     """Cost of training each of these learners once on all the data. Seconds not measured are
     predicted."""
@@ -147,16 +150,20 @@ def allocations_record(
         ValueError: if `unit` is not "auto", "examples" or "seconds", or `top` < 0.
     """
     check_top(top)
+    sequence = allocations(study)  # before the curves, so these know every learner in it
     curves = learning_curves(study)
     full_size, sign = policy_of(study).sizes[-1], sign_of(study)
     curves.sort(key=lambda curve: (-last_score(curve, sign), curve.learner))
-    trainings = [seen for curve in curves for seen in curve.observations]
-    unit = unit_of(unit, trainings)
+    unit = unit_of(unit, [made.observation for made in sequence])
+    costs: defaultdict[int, dict[int, float]] = defaultdict(dict)
+    for made in sequence:
+        of_learner, size = costs[made.learner], made.observation.size
+        of_learner[size] = of_learner.get(size, 0.0) + cost(made.observation, unit)
     names = [label(curve) for curve in curves[:top]]
     if len(curves) > top:
         others = f"{len(curves) - top} others" if top else f"{len(curves)} learners"
         names.append(f"mean of {others}")
-    spent = math.fsum(cost(seen, unit) for seen in trainings)
+    spent = math.fsum(cost(made.observation, unit) for made in sequence)
     if not spent:
         _logger.warning("There is no allocation to draw: no %s are known yet.", unit)
     everything = measured = float(full_size * sum(bool(curve.observations) for curve in curves))
@@ -165,17 +172,17 @@ def allocations_record(
             LearningCurve(c.learner, c.observations, parameters=c.params) for c in curves
         )
         everything = math.fsum(typical_seconds(known, full_size, full_size).values())
-        measured = math.fsum(cost(seen, unit) for seen in trainings if seen.size == full_size)
-    layers = tuple(_layers(curves, unit, top))
+        whole = [seen for c in curves for seen in c.observations if seen.size == full_size]
+        measured = math.fsum(cost(seen, unit) for seen in whole)
+    layers = tuple(_layers([costs[curve.learner] for curve in curves], top))
     return AllocationsRecord(
         tuple(curves), tuple(names), layers, spent, everything, measured, unit
     )
 
 
-def _layers(curves: Sequence[LearnerCurve], unit: Unit, top: int) -> Iterator[Layer]:
+def _layers(costs: Sequence[Mapping[int, float]], top: int) -> Iterator[Layer]:
     """Yield the costs at each size. The first `top` learners come one by one, then the mean of the
     others."""
-    costs = [{seen.size: cost(seen, unit) for seen in curve.observations} for curve in curves]
     sizes = sorted({size for of_learner in costs for size in of_learner})
     colors = size_colors(sizes)
     for size in sizes:

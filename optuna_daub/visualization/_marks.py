@@ -103,7 +103,7 @@ class Scale(NamedTuple):
     """Values with labels; None leaves them to the library."""
     is_log: bool = False
     is_amount: bool = False
-    """True for amounts: labels get separators of thousands, or are like 10k."""
+    """True for amounts: labels get separators of thousands."""
 
 
 class Picture(NamedTuple):

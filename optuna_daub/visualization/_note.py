@@ -92,14 +92,16 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
         if row.values and (learner := records.read_summary(row, "learner")) is not None
     ]
     sign = sign_of(study)
-    facts.sort(key=lambda fact: (-sign * fact[0].values[0], fact[1]))
-    promotions = sum(len(row.intermediate_values) - 1 for row, _ in facts)
+    dropped = {i for row, i in facts if records.read_summary(row, "state") == "dropped"}
+    facts.sort(key=lambda fact: (fact[1] in dropped, -sign * fact[0].values[0], fact[1]))
+    promotions = sum(max(len(row.intermediate_values) - 1, 0) for row in rows)
     lines = ["| learner | on all the data | bound | rests on |", "|---|---|---|---|"]
     listed = facts[:MAX_TABLE_LEARNERS]
     values = [row.values[0] for row, _ in listed]  # their digits tell the learners apart
     for row, learner in listed:
         bound, score = records.read_summary(row, "bound"), records.read_summary(row, "score")
         kind = "forecast" if records.read_summary(row, "forecast") else "score"
+        kind = f"dropped, {kind}" if learner in dropped else kind
         size = records.read_summary(row, "training_size")
         link = f"[{learner}]({page(log.study_id(study), learner)})"
         reach = "" if bound is None else said(bound, *values)
@@ -108,8 +110,8 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
     more = len(facts) - MAX_TABLE_LEARNERS
     rest = f" {more:,} more learners are not listed." if more > 0 else ""
     return "\n".join(lines) + (
-        f"\n\nA forecast rests on the learner's last score and on {promotions:,} promotions to "
-        f"more data, of all learners of this study.{rest}"
+        f"\n\nA forecast rests on the learner's last score and on {promotions:,} "
+        f"promotion{'s' * (promotions != 1)} to more data, of all learners of this study.{rest}"
     )
 
 

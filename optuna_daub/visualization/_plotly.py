@@ -109,7 +109,7 @@ def _axis(scale: Scale) -> Trace:
     if scale.is_log:
         axis["type"] = "log"
     if scale.is_amount:
-        axis["tickformat"] = ",~s"
+        axis["tickformat"] = ",.10~r"
     return axis
 
 

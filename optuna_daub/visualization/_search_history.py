@@ -78,9 +78,10 @@ class SearchHistoryRecord(NamedTuple):
     paths: tuple[tuple[Training, ...], ...]
     """Trainings of each learner that once was the best on all the data."""
     best: tuple[Training, ...]
-    """Feasible learners' trainings on all the data that were better than all earlier ones."""
+    """Trainings on all the data that were better than all earlier ones. Those of learners that
+    failed or violate a constraint do not count."""
     early: tuple[Training, ...]
-    """Trainings on any size that beat all earlier ones, of feasible learners. They end with the
+    """Trainings on any size that beat all earlier ones, of the same learners. They end with the
     first on all the data."""
     spent: float
     """The cost of all trainings."""
@@ -109,8 +110,8 @@ def plot_search_history(
     Every training is a marker at the time of its end: the first one of a learner, those on more
     data, and those on all the data. The broad line is the best score on all the data so far.
     Before the first one, a thinner line is the best score on less data. Dotted lines join the
-    trainings of each learner that was the best for a while. Learners that violate a constraint
-    have markers only.
+    trainings of each learner that was the best for a while. Learners that failed or
+    violate a constraint have markers only.
 
     Args:
         study: a study, finished or running; its pruner is needed only for a policy of your own.
@@ -198,7 +199,10 @@ def search_history_record(
     names = {curve.learner: label(curve) for curve in learning_curves(study)}
     full_size, sign = policy_of(study).sizes[-1], sign_of(study)
     unit = unit_of(unit, [made.observation for made in sequence])
+    pool = pool_of(study)
+    lost = {i for i, c in pool.curves.items() if c.has_failed or c.cause == "infeasible"}
     trainings: list[Training] = []
+    results: list[Training] = []
     paths: dict[int, list[Training]] = {}
     spent = 0.0
     for made in sequence:
@@ -213,12 +217,12 @@ def search_history_record(
         training = Training(spent, seen.score, made.learner, names[made.learner], seen.size, kind)
         path.append(training)
         trainings.append(training)
+        if not made.is_lost and made.learner not in lost:
+            results.append(training)
     whole = [each for each in trainings if each.kind == "all the data"]
-    infeasible = {i for i, c in pool_of(study).curves.items() if c.cause == "infeasible"}
-    feasible = [each for each in trainings if each.learner not in infeasible]
-    best = _records([each for each in feasible if each.kind == "all the data"], sign)
+    best = _records([each for each in results if each.kind == "all the data"], sign)
     # Until the first model on all the data: afterwards less data says nothing of the best score.
-    early = _records(feasible[: feasible.index(best[0])] if best else feasible, sign)
+    early = _records(results[: results.index(best[0])] if best else results, sign)
     if not trainings:
         _logger.warning("There is no search to draw: %s.", no_scores(study))
     reached = (tuple(paths[each.learner]) for each in best)

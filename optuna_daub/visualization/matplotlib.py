@@ -126,7 +126,7 @@ def _scale(axes: Axes, picture: Picture, *, is_narrow: bool) -> None:
         ticks = tick_sizes(x.ticks, MAX_TICKS_OF_NARROW) if is_narrow else x.ticks
         axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks], rotation=45, ha="right")
     if x.is_amount:
-        axes.xaxis.set_major_formatter("{x:,g}")
+        axes.xaxis.set_major_formatter("{x:,.10g}")
     if x.limits is not None:
         axes.set_xlim(*x.limits)
     if y.limits is not None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
 
 import optuna
 import pytest
+from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
 from optuna_daub import DAUBPruner
+from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.study import liveness
@@ -26,6 +31,7 @@ from tests.study.table_study import WINNER
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import optimize_some
+from tests.study.table_study import pair
 from tests.study.table_study import probes
 from tests.study.table_study import raising
 from tests.study.table_study import replayed
@@ -52,6 +58,28 @@ def test_a_run_that_raises_once_is_retried_and_nothing_changes(at: tuple[int, in
     assert probes(study) == MADE
     assert study.best_trial.params["row"] == WINNER
     assert_sound(study)
+
+
+@pytest.mark.parametrize("n_learners", [None, 4])
+@pytest.mark.parametrize("what", ["score", "training_score"])
+def test_a_learner_with_a_score_that_is_no_number_on_all_the_data_is_dropped_once(
+    what: str, n_learners: int | None
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.5, 0.9)
+        for size in training_sizes(trial):
+            scores = {"score": x - 10 / size, "training_score": x}
+            if size == 800 and x > 0.7:
+                scores[what] = math.nan
+            report(trial, size, **scores)
+        return scores["score"]
+
+    study = pair(DAUBPruner(max_resource=800), RandomSampler(seed=0), n_learners=n_learners)
+    study.optimize(objective, n_trials=20)
+    whole = Counter(made.learner for made in allocations(study) if made.observation.size == 800)
+    curves = {curve.learner: curve for curve in learning_curves(study)}
+    assert any(curves[learner].state == "dropped" for learner in whole)
+    assert max(whole.values()) == 1
 
 
 @pytest.mark.parametrize("at", MADE[1::2])

@@ -229,7 +229,7 @@ def test_a_resumed_run_reads_the_attributes_that_its_learner_has_set(storage: Pl
     ("last_finite", "said"),
     [
         (SIZES[0], "all learners with scores have failed, are infeasible or were ruled out"),
-        (0, "no score that was reported is a finite number"),
+        (0, "no score that was reported is a finite number within ±1e+100"),
     ],
 )
 def test_scores_of_learners_that_are_all_lost_are_not_said_to_be_missing(

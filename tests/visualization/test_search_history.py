@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import optuna
 import pytest
+from optuna.samplers import RandomSampler
 
+from optuna_daub import DAUBPruner
+from optuna_daub import allocations
+from optuna_daub import best_learner
+from optuna_daub import report
+from optuna_daub import sample_agreement
+from optuna_daub import training_sizes
+from optuna_daub import what_if
+from optuna_daub.study.one_row import learner_rows
+from optuna_daub.visualization._allocations import allocations_record
+from optuna_daub.visualization._axes import UNITS
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._search_history import search_history_picture
 from optuna_daub.visualization._search_history import search_history_record
+from tests.study.table_study import pair
 from tests.visualization import studies
 from tests.visualization.studies import SIZES
 
@@ -104,3 +117,36 @@ def test_a_study_without_a_model_on_all_the_data_says_so() -> None:
     assert (record.best, len(record.early)) == ((), 3)
     assert record.finding == "no learner was trained on all the data yet"
     assert search_history_record(studies.empty(), "auto").finding == ""
+
+
+def rejecting(trial: optuna.Trial) -> float:
+    """Return a score; learners above 0.78 fail once they were scored on all the data."""
+    skill = trial.suggest_float("skill", 0.5, 0.9)
+    for size in training_sizes(trial):
+        report(trial, size, skill - 10 / size, seconds=size / 100)
+    if skill > 0.78:
+        raise ArithmeticError("the model cannot be stored")
+    return skill - 10 / size
+
+
+def test_a_learner_that_failed_is_not_the_best_and_its_trainings_are_paid_for() -> None:
+    study = pair(DAUBPruner(max_resource=800), RandomSampler(seed=0), n_learners=6)
+    study.optimize(rejecting, catch=ArithmeticError)
+    lost = [made for made in allocations(study) if made.is_lost]
+    assert len(lost) > 1
+    best, record = best_learner(study), search_history_record(study, "auto")
+    assert best is not None
+    assert record.best[-1].learner == best.learner
+    assert record.best[-1].score == study.best_value
+    assert not {made.learner for made in lost} & {each.learner for each in record.best}
+    for unit in UNITS:
+        spent = getattr(best, unit)
+        picture = allocations_record(study, unit, 2)
+        assert picture.spent == search_history_record(study, unit).spent == spent
+        bars = [layer.costs[0] + layer.costs[1] + 4 * layer.costs[2] for layer in picture.layers]
+        assert sum(bars) == pytest.approx(spent), "two learners, and the mean of four"
+        assert getattr(sample_agreement(study).spent, unit) == spent
+        rows = learner_rows(study)
+        assert sum(row.user_attrs[f"daub:{unit}"] for row in rows) == pytest.approx(spent)
+    actual = what_if(study, DAUBPruner(max_resource=800)).actual
+    assert (actual.probes, actual.cost.examples) == (len(allocations(study)), best.examples)
