@@ -223,7 +223,12 @@ class _Search:
 
         stop.order = 1_000  # type: ignore[attr-defined]  # after all other callbacks
         size = max(self.smallest, min(N_FIRST_ROWS, self.n_rows))
-        self.train({**self._params, "n_estimators": self._rounds(1)}, size, stop)
+        _, score = self.train({**self._params, "n_estimators": self._rounds(1)}, size, stop)
+        if not math.isfinite(score):
+            raise ValueError(
+                f"`{'feval' if self._feval else 'params'}` must give a metric that is a finite "
+                f"number, but {self.metric} is {score} after one round on {size:,} rows."
+            )
 
     def objective(self, trial: Trial) -> float:
         self.chosen(trial, self.n_rows)  # a trial has its parameters before its sizes

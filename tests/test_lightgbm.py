@@ -6,6 +6,7 @@ import pickle
 import warnings
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from threading import Event
 from threading import Thread
@@ -346,9 +347,20 @@ def test_a_result_can_be_pickled() -> None:
     np.testing.assert_array_equal(again.booster.predict(X), tuned.booster.predict(X))
 
 
-def test_why_no_booster_could_be_trained_is_said() -> None:
+def test_a_metric_that_is_no_number_is_refused_before_the_search() -> None:
     def undefined(*_: Any) -> tuple[str, float, bool]:
         return "own", float("nan"), True
+
+    match = r"`feval` must give a metric that is a finite number, but own is nan after one round"
+    with pytest.raises(ValueError, match=match):
+        tuned_for(QUICK | {"metric": "None"}, n_trials=2, feval=undefined)
+
+
+def test_why_no_booster_could_be_trained_is_said() -> None:
+    asked = count()
+
+    def undefined(*_: Any) -> tuple[str, float, bool]:
+        return "own", 0.5 if next(asked) == 0 else float("nan"), True
 
     match = r"No booster could be trained: .*score nan at 200 exam"
     with pytest.raises(RuntimeError, match=match):

@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree import DecisionTreeRegressor
 
+from optuna_daub.core.checks import brief
 from optuna_daub.tabular.process import quiet
+from optuna_daub.tabular.signs import GROUPS_BY
+from optuna_daub.tabular.signs import NUMBER
+from optuna_daub.tabular.signs import bare
+from optuna_daub.tabular.table import NEARLY_ALL
 from optuna_daub.tabular.table import as_numbers
 from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import is_text
@@ -41,7 +46,9 @@ LEAK_SHARE = 0.98
 _TOTAL = re.compile(r"\s*(?:(?:grand )?totals?|sum|summe|gesamt|insgesamt)\s*:?\s*", re.IGNORECASE)
 """Names of a row of totals."""
 
-_ID = re.compile(r"(?i:index|row|unnamed: 0|(?:.*[\W_])?id)|.*[a-z]I[dD]", re.DOTALL)
+_ID = re.compile(
+    r"(?i:index|row|unnamed: 0(?:\.\d+)*|level_0|(?:.*[\W_])?id)|.*[a-z]I[dD]", re.DOTALL
+)
 """Names of a column of identifiers, such as "id", "customer_id" and "CustomerId"."""
 
 _NUMBERS = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64}
@@ -116,6 +123,11 @@ def checked_columns(frame: Any, target: Target) -> Columns:
             units[name] = unit_of(frame[name])
             frame[name] = found[0]
             said += [f"`{name}` {said_lost(found[1], len(frame))}."] if len(found[1]) else []
+        elif is_text(frame[name]) and (odd := _number_of_others(frame[name])):
+            said.append(
+                f"`{name}` is taken for text, since the signs in its numbers, such as "
+                f"{brief(odd)}, are not those of other columns. Write all numbers alike."
+            )
     lost = {name: reason for name in frame.columns if (reason := _lost(frame[name], name))}
     by_reason: dict[str, list[str]] = {}
     for name, reason in lost.items():
@@ -125,6 +137,15 @@ def checked_columns(frame: Any, target: Target) -> Columns:
     with quiet(hidden=UserWarning):  # scikit-learn warns of many classes
         notes += _giving_away(frame, target)
     return Columns(frame, tuple(notes), units)
+
+
+def _number_of_others(column: Any) -> str:
+    """Return a cell of text whose cells are numbers with other signs; "" if they are none."""
+    forms = (NUMBER, *GROUPS_BY.values())
+    words = [bare(word) for word in column.dropna().iloc[:MAX_LEAK_ROWS]]
+    numbers = [word for word in words if any(form.fullmatch(word) for form in forms)]
+    odd = next((word for word in numbers if {*word} & {*",."}), "")
+    return odd if len(numbers) >= NEARLY_ALL * len(words) else ""
 
 
 def _lost(column: Any, name: str) -> str:

@@ -30,11 +30,12 @@ from optuna_daub.study.agreement import sample_agreement
 from optuna_daub.study.storages import opened
 from optuna_daub.tabular.columns import checked_columns
 from optuna_daub.tabular.columns import said_total
-from optuna_daub.tabular.held_out import FOLDS
 from optuna_daub.tabular.held_out import check_room
+from optuna_daub.tabular.held_out import said_rare
 from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.metrics import check_measures
 from optuna_daub.tabular.metrics import checked_metric
+from optuna_daub.tabular.metrics import said_class
 from optuna_daub.tabular.model import Found
 from optuna_daub.tabular.model import Row
 from optuna_daub.tabular.model import TabularModel
@@ -48,6 +49,7 @@ from optuna_daub.tabular.search import Search
 from optuna_daub.tabular.table import Header
 from optuna_daub.tabular.table import Signs
 from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.table import said_names
 from optuna_daub.tabular.target import Target
 from optuna_daub.tabular.target import checked_target
 
@@ -146,7 +148,7 @@ def fit(
         seed=seed,
         categories=ready.preparation.categories_,
     )
-    notes = [*ready.notes, *_few_folds(search)]
+    notes = [*ready.notes, *said_rare(ready.goal, ready.metric)]
     for note in notes[len(ready.notes) :]:
         say(note)
     left = seconds - (time.monotonic() - began)
@@ -243,10 +245,16 @@ def _prepared(
     measure = checked_metric(metric, goal.task, len(goal.classes))
     check_measures(measure, goal)
     check_room(goal)
+    if note := said_class(measure, goal):
+        notes.append(note)
+        say(note)
     left_out = set()
     for name in listed("ignore", ignore, "columns"):
         if (text := text_of(name)) not in frame.columns:
-            raise TableError(f"`ignore` must have columns of the table, but got {brief(name)}.")
+            raise TableError(
+                f"`ignore` must have columns of the table, but got {brief(name)}."
+                + said_names(text, frame.columns)
+            )
         if text == goal.name:
             raise TableError(f"`ignore` must not have the target, but got {brief(name)}.")
         left_out.add(text)
@@ -311,20 +319,6 @@ def _slow_preparation(preparation: Preparation, frame: Any, left: float) -> str:
         return note + "."
     way = f"`ignore` columns of text ({text}), or give more time" if text else "give more time"
     return f"{note}, and about {said_time(left)} are left: {way}."
-
-
-def _few_folds(search: Search) -> list[str]:
-    """Return a note if a rare class leaves fewer folds of cross-validation than usual."""
-    if search.folds in (1, FOLDS):
-        return []
-    counts = np.bincount(search.y)
-    few = search.target.classes[counts < FOLDS]
-    names = ", ".join(map(str, few[:3])) + (", ..." if len(few) > 3 else "")
-    return [
-        f"Scores are means over {search.folds} folds instead of {FOLDS}, since each class must be "
-        f"in each fold and some have {counts.min()} rows ({names}). Leave rows of such classes "
-        "out of the table for scores that vary less."
-    ]
 
 
 def _checked_models(models: Any) -> list[str] | None:

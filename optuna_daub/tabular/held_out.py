@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.target import Target
 
@@ -19,6 +20,9 @@ MAX_SCORED = 20_000
 sqrt(0.25 / 20,000)."""
 SCORED_SHARE = 0.2
 """Share of the rows that is held out on larger tables. It is at most `MAX_SCORED` rows."""
+FEW_OF_A_CLASS = 10
+"""Number of scored rows of a class below which a note says that scores vary: the standard error of
+the share that is right is up to 0.16 = sqrt(0.25 / 10)."""
 SIZES = 3
 """Smallest number of training sizes; the smallest size has a row of each class."""
 
@@ -40,6 +44,30 @@ def scored_share(n_rows: int) -> float:
     (0.2, 0.02)
     """
     return min(SCORED_SHARE, MAX_SCORED / n_rows)
+
+
+def said_rare(target: Target, metric: Metric) -> list[str]:
+    """Return a note if scores vary much, since a rare class leaves few folds or scored rows."""
+    n, folds = len(target.values), n_folds(target)
+    if target.task == "regression" or folds == FOLDS or (folds == 1 and metric.counts_rows):
+        return []
+    counts = np.bincount(target.values)
+    is_rare = counts < FOLDS if folds > 1 else counts * scored_share(n) < FEW_OF_A_CLASS
+    if not is_rare.any():
+        return []
+    few = target.classes[is_rare]
+    names = ", ".join(map(str, few[:3])) + (", ..." if len(few) > 3 else "")
+    if folds == 1:
+        return [
+            f"`{metric.name}` compares classes, and fewer than {FEW_OF_A_CLASS} rows of some are "
+            f"scored ({names}): scores vary much. Add rows of such classes, join them with "
+            "others, or leave them out."
+        ]
+    return [
+        f"Scores are means over {folds} folds instead of {FOLDS}, since each class must be in "
+        f"each fold and some have {counts.min()} rows ({names}). Leave rows of such classes out "
+        "of the table for scores that vary less."
+    ]
 
 
 def check_room(target: Target) -> None:

@@ -21,6 +21,8 @@ from optuna_daub.tabular.table import TableError
 
 SAMPLE = 1 << 18
 """Bytes that are read to find encoding, separator and decimal sign."""
+_OF_MACOS = "__MACOSX/"
+"""Folder of a system's own files in an archive."""
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -50,11 +52,13 @@ def opened(path: Path) -> IO[bytes]:
             return lzma.open(path)
         case ".zip":
             archive = zipfile.ZipFile(path)
-            if len(archive.namelist()) != 1:
+            names = [x for x in archive.namelist() if x[-1] != "/" and not x.startswith(_OF_MACOS)]
+            if len(names) != 1:
                 raise TableError(
-                    f"An archive must hold one file, but {path} holds {len(archive.namelist())}."
+                    f"An archive must hold one file, but {path} holds {len(names)}: unpack it, "
+                    "and give the path of the table."
                 )
-            return archive.open(archive.namelist()[0])
+            return archive.open(names[0])
     return path.open("rb")
 
 

@@ -42,6 +42,11 @@ class Metric:
         return is_of_classes and not any(part in self.scoring for part in BY_PROBABILITIES)
 
     @property
+    def counts_rows(self) -> bool:
+        """True if each row has the same weight, however rare its class is."""
+        return self.scoring in (*_BY_ROWS, *(name for name in OWN["regression"]))
+
+    @property
     def compares_squares(self) -> bool:
         """True if it compares squared errors of amounts, which all models minimize."""
         return self.scoring in ("r2", "explained_variance") or "squared_error" in self.scoring
@@ -160,6 +165,9 @@ OWN: Mapping[Task, tuple[str, ...]] = MappingProxyType(
 OF_TWO_CLASSES = ("f1", "precision", "recall", "average_precision")
 """Metrics for two classes only."""
 
+_BY_ROWS = ("accuracy", "neg_log_loss", "neg_brier_score", "f1_micro", "precision_micro",
+            "recall_micro", "f1_weighted", "precision_weighted", "recall_weighted")  # fmt: skip
+
 OF_RATIOS = ("percentage_error", "log_error", "gamma_deviance", "poisson_deviance")
 """Ends of the names of metrics that compare amounts by their ratio to 0."""
 
@@ -225,6 +233,17 @@ def _scorer(key: str, task: Task) -> str:
     """Return the scorer that a name means, "" if there is none."""
     meant = (ALIASES[task].get(key, key), f"neg_{key}")
     return next((name for name in meant if name in OWN[task]), "")
+
+
+def said_class(metric: Metric, target: Target) -> str:
+    """Return a note on the class that a metric is of; "" if it is of all classes."""
+    if metric.scoring not in OF_TWO_CLASSES or len(target.classes) != 2:
+        return ""
+    first, last = (brief(each) for each in target.classes.tolist())
+    return (
+        f"`{metric.name}` is that of {last}, the last class in order. If you mean {first}, write "
+        f"1 for it and 0 for {last}."
+    )
 
 
 def check_measures(metric: Metric, target: Target) -> None:

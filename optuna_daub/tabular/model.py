@@ -15,6 +15,7 @@ import optuna
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from optuna_daub.core.checks import brief
 from optuna_daub.objective.data import FEW_VALUES
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.metrics import Metric
@@ -258,6 +259,11 @@ def _why_not(model: TabularModel) -> str:
         )
     if not model.metric.compares_labels:
         return "nothing in the columns tells the target."
+    if model.metric.scoring == "recall":
+        return (
+            f"a model that always says {brief(model.classes[1])} has recall 1. Try "
+            'metric="f1" or "auc".'
+        )
     other = "auc" if len(model.classes) <= FEW_VALUES else "log_loss"
     return (
         f"{model.metric.name} compares the likeliest classes, and cannot tell if the columns say "

@@ -26,6 +26,7 @@ from optuna_daub.tabular.table import listed_words
 from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import real_words
 from optuna_daub.tabular.table import said_lost
+from optuna_daub.tabular.table import said_names
 from optuna_daub.tabular.table import unit_of
 from optuna_daub.tabular.times import ISO
 from optuna_daub.tabular.times import Forms
@@ -194,8 +195,9 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if missing := [name for name in self.columns if name not in X.columns]:
             are = "is" if len(missing) == 1 else "are"
             raise TableError(
-                f"A table must have the columns that the model learnt from, but {missing} {are} "
-                f"missing. It has {listed_words(X.columns)}."
+                "A table must have the columns that the model learnt from, but "
+                f"{listed_words(missing)} {are} missing.{said_names(missing[0], X.columns)} "
+                "`header` says if a file's first line holds names."
             )
         used = X[[*self.columns]].copy(deep=False)
         for name in [n for n, kind in used.dtypes.items() if str(kind).startswith("Sparse")]:

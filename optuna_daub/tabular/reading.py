@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
 from optuna_daub.study.messages import message_of
+from optuna_daub.tabular.signs import signs_of_numbers
 from optuna_daub.tabular.table import MISSING_WORDS
 from optuna_daub.tabular.table import NO_NAMES
 from optuna_daub.tabular.table import NO_SIGNS
@@ -27,7 +28,6 @@ from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.text_files import as_in_file
 from optuna_daub.tabular.text_files import has_names
 from optuna_daub.tabular.text_files import read_text
-from optuna_daub.tabular.text_files import signs_of_numbers
 from optuna_daub.tabular.text_files import told_truth
 from optuna_daub.tabular.text_files import without_names
 
@@ -112,7 +112,7 @@ def _read_words(frame: Any, learnt: Learnt | None) -> Table:
     text = [name for name in used if is_text(frame[name])]
     others = [name for name in text if not learnt or name not in learnt.text]
     columns = [frame[name] for name in used]
-    cells = [cell for name in others for cell in frame[name].dropna().head(MAX_LINES)]
+    cells = [frame[name].dropna().head(MAX_LINES).to_list() for name in others]
     signs = signs_of_numbers(cells, ",", learnt.signs if learnt else NO_SIGNS)
     may_be = learnt.signs.decimal == "," if learnt else not any(map(_is_plain, columns))
     if signs.decimal == "," and may_be:
@@ -147,6 +147,11 @@ def _as_pandas(source: Any) -> Any:
         return source
     if hasattr(source, "collect") and hasattr(source, "collect_schema"):  # polars, lazy
         source = source.collect()
+    if hasattr(source, "read") or hasattr(source, "read_all"):  # such as an upload
+        raise TableError(
+            "A table must be the path of a file or a frame of pandas, polars or pyarrow, but got "
+            f"{brief(source)}: pass its path, or what `pandas.read_csv` or `read_all` makes of it."
+        )
     try:
         if hasattr(source, "to_pandas"):  # polars, pyarrow and most others
             return _with_exact_wholes(source.to_pandas(), source)
@@ -228,10 +233,10 @@ def _read_file(path: Path, header: Header, learnt: Learnt | None) -> Table:
             f"{path} cannot be read as a {ending} file: it is damaged, locked by a password or of "
             f"another kind ({message_of(error).rstrip('.')}). Save it anew."
         ) from error
-    raise TableError(
-        f"A table must be a file of {READABLE}, but got {path.name}: save it as one of these, or "
-        "rename it if it is one."
-    )
+    way_out = "save it as one of these, or rename it if it is one"
+    if ending in COMPRESSED:
+        way_out = f"if it holds CSV, rename it to {path.stem}.csv{ending}"
+    raise TableError(f"A table must be a file of {READABLE}, but got {path.name}: {way_out}.")
 
 
 def _check_is_file(path: Path) -> None:
@@ -253,7 +258,7 @@ def _read_excel(path: Path, header: Header, learnt: Learnt | None) -> Table:
     with pandas.ExcelFile(path, engine="openpyxl") as book:
         lines = pandas.read_excel(book, header=None, nrows=MAX_LINES, dtype=object).to_numpy()
         rows = [["" if pandas.isna(cell) else str(cell) for cell in line] for line in lines]
-        if rows and not has_names(rows, header):
+        if rows and not has_names(rows, header, learnt):
             table = without_names(_excel_frame(book, header=None), header)
         else:
             names = filter(None, rows[0] if rows else ())

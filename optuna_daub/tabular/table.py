@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import re
@@ -77,6 +78,9 @@ MISSING_WORDS = frozenset(
      "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 )  # fmt: skip
 """Words that pandas takes for missing cells of a file."""
+
+MOST_NAMES = 20
+"""Largest number of columns that an error lists."""
 
 SAID_WORDS = 3
 """Largest number of words that a note quotes."""
@@ -167,15 +171,13 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
     if signs.thousands == ",":  # as in India
         groups = rf"(?:{groups}|[1-9]\d?(?:,\d\d)+,\d{{3}})"
     digits = rf"(?:(?:{groups}|\d+)(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][-+]?\d+)?"
-    number = (
-        rf"[{BLANKS}]*(?P<before>{_OPEN})[{BLANKS}]*(?P<digits>{digits})[{BLANKS}]*"
-        rf"(?P<after>{_CLOSE})[{BLANKS}]*"
-    )
+    number = rf"(?P<before>{_OPEN})[{BLANKS}]*(?P<digits>{digits})[{BLANKS}]*(?P<after>{_CLOSE})"
     matches = re.sub(r"\(\?P<\w+>", "(?:", number)
-    is_number = words.str.fullmatch(matches, na=False).astype(bool)
+    bare = words.str.strip(BLANKS)  # else many blanks before a word take minutes
+    is_number = bare.str.fullmatch(matches, na=False).astype(bool)
     if not is_number.any():
         return words, is_number
-    parts = words[is_number].str.extract(f"^{number}$")
+    parts = bare[is_number].str.extract(f"^{number}$")
     sides = parts[["before", "after"]]
     no_unit = rf"[-+{MINUS}{BLANKS}()]"
     units = sides.apply(lambda side: side.str.replace(no_unit, "", regex=True))
@@ -201,14 +203,14 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
         are_telephones = words[is_number].str.fullmatch(_TELEPHONE).all()
         is_fine &= not (in_brackets[is_fine].all() or are_telephones)
     is_number[is_number] = is_fine
-    bare = parts["digits"].str.replace(rf"[{thousands}{GROUPING}]", "", regex=True)
+    found = parts["digits"].str.replace(rf"[{thousands}{GROUPING}]", "", regex=True)
     if signs.decimal not in ("", "."):
-        bare = bare.str.replace(signs.decimal, ".", regex=False)
+        found = found.str.replace(signs.decimal, ".", regex=False)
     is_negative = in_brackets ^ has_minus.any(axis=1)
-    minus = is_negative.map({True: "-", False: ""}).astype(bare.dtype)
+    minus = is_negative.map({True: "-", False: ""}).astype(found.dtype)
     plain = words.copy()
-    blank = unit.str.fullmatch("[A-Z]+").map({True: " ", False: ""}).astype(bare.dtype)
-    plain[is_number] = (minus + bare + blank + unit)[is_fine]
+    blank = unit.str.fullmatch("[A-Z]+").map({True: " ", False: ""}).astype(found.dtype)
+    plain[is_number] = (minus + found + blank + unit)[is_fine]
     return plain, is_number
 
 
@@ -342,6 +344,20 @@ def real_words(column: Any) -> Any:
     """Return the cells of a column that are not words for a missing cell."""
     words = column if is_text(column) else column.astype(object).map(str)
     return column[~words.isin(MISSING_WORDS).to_numpy(dtype=bool)]
+
+
+def said_names(given: str, names: Iterable[str]) -> str:
+    """Return the names of a table's columns in words, first the one closest to a wrong name.
+
+    >>> said_names("Price", ["price", "size"])
+    " Did you mean 'price'? There are: price, size."
+    """
+    names = [*names]
+    lower = {name.lower().strip(): name for name in reversed(names)}
+    close = difflib.get_close_matches(given.lower().strip(), lower, n=1)
+    hint = f" Did you mean {brief(lower[close[0]])}?" if close else ""
+    some = ", ".join(names[:MOST_NAMES]) + (", ..." if len(names) > MOST_NAMES else "")
+    return f"{hint} There are: {some}."
 
 
 def listed_words(words: Iterable[Any]) -> str:

@@ -6,7 +6,6 @@ dates and durations again.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,6 +26,7 @@ from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.table import listed_words
 from optuna_daub.tabular.table import numbers_among
 from optuna_daub.tabular.table import said_lost
+from optuna_daub.tabular.table import said_names
 from optuna_daub.tabular.target_kinds import kind_of
 from optuna_daub.tabular.target_kinds import times_among
 
@@ -347,10 +347,7 @@ def _column(frame: Any, name: Any) -> str:
     text = text_of(name)
     if text in names:
         return text
-    alike = difflib.get_close_matches(text.lower(), [n.lower() for n in names], n=1)
-    close = next((n for n in names if alike and n.lower() == alike[0]), None)
-    hint = f" Did you mean {brief(close)}?" if close else ""
-    some = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+    hint = ""
     rows = frame.head(MIN_ROWS).to_numpy(dtype=object)
     below = (n for n, row in enumerate(rows, 1) if text in [c for c in row if isinstance(c, str)])
     if number := next(below, 0):  # below a title
@@ -359,7 +356,8 @@ def _column(frame: Any, name: Any) -> str:
     if not isinstance(name, str) and hasattr(name, "__len__"):
         hint += " Give its name, with the values in the table: `fit(X.assign(y=values), 'y')`."
     raise NoTargetError(
-        f"`target` must be a column of the table, but got {brief(name)}.{hint} There are: {some}."
+        f"`target` must be a column of the table, but got {brief(name)}.{hint}"
+        + said_names(text, names)
     )
 
 

@@ -21,6 +21,9 @@ from optuna_daub.tabular.times import as_durations
 from optuna_daub.tabular.times import date_forms
 
 
+_AS_WORDS = "Make words of them if they are classes, as `astype(str)` does."
+
+
 def kind_of(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
     """Return the kind of values and the converted values.
 
@@ -55,7 +58,8 @@ def kind_of(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
     if types.is_string_dtype(known.dtype):
         return "text", _as_text(known, pandas)
     raise TableError(
-        f"`target` must be classes or amounts, but `{name}` has values of type {known.dtype}."
+        f"`target` must be classes or amounts, but `{name}` has values of type {known.dtype}. "
+        f"{_AS_WORDS}"
     )
 
 
@@ -76,7 +80,7 @@ def _kind_of_objects(known: Any, name: str, pandas: Any) -> tuple[str, Any]:
         return "text", _as_text(known, pandas)
     raise TableError(
         f"`target` must be classes or amounts, but `{name}` has values of "
-        f"{' and '.join(sorted({type(value).__name__ for value in known}))}."
+        f"{' and '.join(sorted({type(value).__name__ for value in known}))}. {_AS_WORDS}"
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
-from itertools import filterfalse
+from itertools import chain
 from itertools import pairwise
 from itertools import zip_longest
 from pathlib import Path
@@ -21,8 +21,12 @@ from optuna_daub.tabular.lines import SEPARATORS
 from optuna_daub.tabular.lines import fault_of
 from optuna_daub.tabular.lines import first_lines
 from optuna_daub.tabular.lines import no_text
-from optuna_daub.tabular.table import BLANKS
-from optuna_daub.tabular.table import GROUPING
+from optuna_daub.tabular.lines import opened
+from optuna_daub.tabular.signs import COMMA
+from optuna_daub.tabular.signs import GROUPS_BY
+from optuna_daub.tabular.signs import NUMBER
+from optuna_daub.tabular.signs import bare
+from optuna_daub.tabular.signs import signs_of_numbers
 from optuna_daub.tabular.table import MISSING_WORDS
 from optuna_daub.tabular.table import MONEY
 from optuna_daub.tabular.table import NEARLY_ALL
@@ -40,20 +44,11 @@ from optuna_daub.tabular.table import is_text
 from optuna_daub.tabular.table import plain_numbers
 
 
-_NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
-_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
-_GROUPS = re.compile(r"\s*[-+]?\d{1,3}(\.\d{3})+,\d+\s*")
-_GROUPS_BY = {
-    ".": re.compile(r"\s*[-+]?\d{1,3}(\.\d{3})+(,\d+)?\s*"),
-    ",": re.compile(r"\s*[-+]?(\d{1,3}(,\d{3})+|\d{1,2}(,\d\d)+,\d{3})(\.\d+)?\s*"),
-}
-"""Patterns of numbers with a sign between thousands, by that sign. In India 12,34,567 is one."""
-_BETWEEN = re.compile(rf"(?<=\d)[{GROUPING}](?=\d{{3}}(?!\d))")
-"""Pattern of a blank or an apostrophe between thousands."""
-_UNITS = re.compile(rf"^[A-Z]{{3}}(?=[{BLANKS}]*[-+\d])|(?<=\d)[{BLANKS}]*{UNIT}$")
-"""Pattern of a unit before a number or after it."""
+_CALLED = {".": "points", ",": "commas"}
 _CODE = re.compile(r"\s*[-+]?0\d")
 """Pattern of the start of a number that loses zeros when it is read, such as 007."""
+_NAMELESS = re.compile(r"column_\d+")
+"""Pattern of the name of a column without one."""
 _CONTROL = re.compile(r"[\0-\x08\x0e-\x1f]")
 """Pattern of a sign that no text has."""
 _TRUTH = dict.fromkeys(("True", "TRUE", "true"), True) | dict.fromkeys(
@@ -91,6 +86,8 @@ def read_text(path: Path, header: Header, learnt: Learnt | None) -> Table:
     notes = []
     if how.separator != "," or how.signs.decimal == ",":
         signs = " and decimal commas" if how.signs.decimal == "," else ""
+        if how.signs.thousands:
+            signs += f" and {_CALLED[how.signs.thousands]} between thousands"
         notes.append(f"Read with {SEPARATORS[how.separator]} between the columns{signs}.")
     if how.encoding == "cp1252":
         notes.append("The file is not UTF-8: read as Windows-1252.")
@@ -110,8 +107,14 @@ def read_text(path: Path, header: Header, learnt: Learnt | None) -> Table:
     return Table(frame, tuple(notes), how.signs, written, is_from_text=True)
 
 
-def has_names(rows: Sequence[Sequence[str]], header: Header) -> bool:
+def has_names(rows: Sequence[Sequence[str]], header: Header, learnt: Learnt | None) -> bool:
     """Return whether the first line of a file holds the names of the columns."""
+    if header == "auto" and learnt and learnt.columns:
+        if {*learnt.columns} <= {*rows[0]}:
+            return True
+        # A model of columns without names expects none, and one row cannot show it.
+        if all(map(_NAMELESS.fullmatch, learnt.columns)) and any(map(NUMBER.fullmatch, rows[0])):
+            return False
     return header == "yes" or (header == "auto" and not _looks_like_data(rows))
 
 
@@ -156,7 +159,7 @@ def _parsed(path: Path, how: _Text, learnt: Learnt | None) -> tuple[Any, dict[st
     options = _options(how)
     keys, names = [*range(len(how.is_text))], _names(len(how.is_text))
     if how.has_header:
-        keys = names = [*imported("pandas").read_csv(path, nrows=0, **options).columns]
+        keys = names = [*_csv(path, nrows=0, **options).columns]
     text = {name for name, is_it in zip(names, how.is_text, strict=False) if is_it}
     text |= {*learnt.text} if learnt else set()
     words = {key for key, name in zip(keys, names, strict=True) if name in text}
@@ -218,12 +221,12 @@ def _options(how: _Text) -> dict[str, Any]:
     return {
         "sep": how.separator,
         "decimal": how.signs.decimal or ".",
-        "thousands": how.signs.thousands or None,
         "skiprows": how.skipped,
         "header": 0 if how.has_header else None,
         "index_col": False if how.has_open_ends else None,
         "low_memory": False,
         "skipinitialspace": True,
+        "skip_blank_lines": len(how.is_text) > 1,  # in a file of one column they are its gaps
         "encoding": how.encoding,
     }
 
@@ -235,9 +238,15 @@ def _read(path: Path, keys: list[Any], words: Collection[Any], **options: Any) -
         options["na_values"] = {k: [""] if k in words else ["", *MISSING_WORDS] for k in keys}
         if options["index_col"] is False:  # pandas warns of the empty ends of lines
             options["usecols"] = range(len(keys))
-    frame = imported("pandas").read_csv(path, **options)
+    frame = _csv(path, **options)
     frame.index = imported("pandas").RangeIndex(len(frame))  # instead of names of rows
     return frame
+
+
+def _csv(path: Path, **options: Any) -> Any:
+    """Return what pandas reads in a text file."""
+    with opened(path) as file:  # of an archive too, in which a system may have files of its own
+        return imported("pandas").read_csv(file, **options)
 
 
 def _names(count: int) -> list[str]:
@@ -249,15 +258,14 @@ def _looked_at(path: Path, header: Header, learnt: Learnt | None) -> _Text:
     encoding, told, lines = first_lines(path)
     separator = told if told in SEPARATORS else _separator(lines, path, learnt)
     first, *rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-    has_header = has_names([first, *rows], header)
+    has_header = has_names([first, *rows], header, learnt)
     if has_header:
         check_names(filter(None, first), learnt, NO_NAMES if header == "auto" else "")
     has_open_ends = (
         has_header and bool(rows) and all(r[len(first) :] in ([""], [" "]) for r in rows)
     )
-    cells = [cell for row in rows for cell in row if cell]
-    signs = signs_of_numbers(cells, separator, learnt.signs if learnt else NO_SIGNS)
     columns = [*zip_longest(*(rows if has_header else [first, *rows]), fillvalue="")]
+    signs = signs_of_numbers(columns, separator, learnt.signs if learnt else NO_SIGNS)
     n_row_names = 0
     if has_header and rows and not has_open_ends:
         n_row_names = max(len(rows[0]) - len(first), 0)  # as pandas counts them
@@ -278,46 +286,12 @@ def _looked_at(path: Path, header: Header, learnt: Learnt | None) -> _Text:
     )
 
 
-def signs_of_numbers(cells: Sequence[str], separator: str, known: Signs) -> Signs:
-    """Return the signs in the numbers among cells. Those known from another table are kept."""
-    plain = [_bare(cell) for cell in cells if not _UNITS.search(cell.strip(BLANKS))]
-    cells = [*map(_bare, cells)]
-    # Words with units, such as 1.5 l in a name, count only if no plain number has a sign.
-    are_told = any({*cell} & {*",."} and _NUMBER.fullmatch(cell) for cell in plain)
-    decimal = _decimal(plain if are_told else cells, separator, known.decimal)
-    thousands = known.thousands if known.decimal == decimal else ""
-    sign = "." if decimal == "," else ","
-    if any(sign in cell and _GROUPS_BY[sign].fullmatch(cell) for cell in cells):
-        thousands = sign
-    return Signs(decimal, thousands)
-
-
-def _bare(cell: str) -> str:
-    """Return a number without brackets, its unit, and blanks between thousands."""
-    cell = _UNITS.sub("", cell.strip(BLANKS + MONEY + "%()"))
-    return _BETWEEN.sub("", cell.strip(BLANKS + MONEY))
-
-
-def _decimal(cells: Sequence[str], separator: str, known: str) -> str:
-    """Return the decimal sign in the numbers among cells."""
-    if known and (separator != "," or known == "."):
-        return known
-    has_points = any("." in cell and _NUMBER.fullmatch(cell) for cell in cells)
-    commas = [*filter(_COMMA.fullmatch, cells)]
-    if separator == "," and not known:  # a quoted 1,234 has thousands
-        commas = [*filterfalse(_GROUPS_BY[","].fullmatch, commas)]
-    has_commas = bool(commas) and not has_points
-    if has_commas or (separator != "," and any(map(_GROUPS.fullmatch, cells))):
-        return ","
-    return "." if has_points or separator == "," else ""
-
-
 def _is_text(cells: Sequence[str], signs: Signs) -> bool:
     """Return whether most cells with the sign of thousands are no numbers (but dates, say)."""
     if not signs.thousands:
         return False
-    with_it = [_bare(cell) for cell in cells if signs.thousands in cell]
-    numbers = [*filter(_GROUPS_BY[signs.thousands].fullmatch, with_it)]
+    with_it = [bare(cell) for cell in cells if signs.thousands in cell]
+    numbers = [*filter(GROUPS_BY[signs.thousands].fullmatch, with_it)]
     return 2 * len(numbers) < len(with_it)
 
 
@@ -335,7 +309,9 @@ def _separator(lines: Sequence[str], path: Path, learnt: Learnt | None) -> str:
         widths = [len(row) for row in csv.reader(lines, delimiter=sign, skipinitialspace=True)]
         if widths and widths[0] > 1:
             alike = sum(width == widths[0] for width in widths) / len(widths)
-            found[sign] = (alike, widths[0])
+            # Commas may be decimal ones in a file that another sign divides as well.
+            cells = chain.from_iterable(csv.reader(lines, delimiter=sign, skipinitialspace=True))
+            found[sign] = (alike, any(map(COMMA.fullmatch, cells)), widths[0])
     if not found and learnt:  # the model may need one column only
         return next((sign for sign in SEPARATORS if not any(sign in x for x in lines)), ",")
     if not found and _CONTROL.search(lines[0]):
@@ -360,9 +336,9 @@ def _looks_like_data(rows: Sequence[Sequence[str]]) -> bool:
     numeric = [
         first
         for first, *others in columns
-        if (below := [*filter(None, others)]) and all(map(_NUMBER.fullmatch, below))
+        if (below := [*filter(None, others)]) and all(map(NUMBER.fullmatch, below))
     ]
-    over = [*filter(_NUMBER.fullmatch, numeric)]
+    over = [*filter(NUMBER.fullmatch, numeric)]
     if not over or 2 * len(over) < len(numeric):
         return False
     if len(over) > 1 and all(cell.strip().isdigit() for cell in over):

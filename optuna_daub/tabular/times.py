@@ -252,6 +252,8 @@ def as_dates(column: Any, forms: Forms | None = None) -> Any:
     """
     pandas = imported("pandas")
     types = pandas.api.types
+    if isinstance(column.dtype, pandas.CategoricalDtype):
+        column = column.astype(object)
     if types.infer_dtype(column, skipna=True) == "period":
         return pandas.Series(pandas.PeriodIndex(column), column.index).dt.to_timestamp()
     if types.infer_dtype(column, skipna=True).startswith("date"):

@@ -138,7 +138,9 @@ def test_a_row_of_totals_is_named(word: str) -> None:
     assert said_total(table.assign(town=[word, *towns[1:], word])) == ""
 
 
-@pytest.mark.parametrize("name", ["CustomerId", "customerID", "order-id", "User ID", "id"])
+@pytest.mark.parametrize(
+    "name", ["CustomerId", "customerID", "order-id", "User ID", "id", "Unnamed: 0.1"]
+)
 def test_different_whole_numbers_called_identifiers_are_left_out(name: str) -> None:
     table = pandas.DataFrame({name: RNG.permutation(N) * 3, "paid": RNG.permutation(N), "y": Y})
     columns = checked_columns(table.drop(columns="y"), checked_target(table, "y"))
@@ -159,3 +161,13 @@ def test_times_that_give_amounts_away_are_named(kind: str) -> None:
     if kind.startswith("written"):
         times = times.astype(str)
     assert "gives `y` away" in looked_at(times, amounts).notes[0]
+
+
+def test_numbers_with_the_signs_of_another_country_are_named() -> None:
+    size = [f"{i % 90},5" for i in range(N)]
+    frame = pandas.DataFrame({"size": size, "weight": np.arange(N) + 0.5, "y": Y})
+    columns = checked_columns(frame.drop(columns="y"), checked_target(frame, "y"))
+    assert columns.notes == (
+        "`size` is taken for text, since the signs in its numbers, such as '0,5', are not those "
+        "of other columns. Write all numbers alike.",
+    )

@@ -10,6 +10,7 @@ from optuna_daub.tabular import fit
 from optuna_daub.tabular import pair
 from optuna_daub.tabular.held_out import check_room
 from optuna_daub.tabular.held_out import n_folds
+from optuna_daub.tabular.held_out import said_rare
 from optuna_daub.tabular.metrics import checked_metric
 from optuna_daub.tabular.search import Search
 from optuna_daub.tabular.target import Target
@@ -73,3 +74,20 @@ def test_too_many_classes_are_refused_in_words_of_the_table() -> None:
         fit(frame, "y", say=None)
     for word in ("test_size", "scoring", "stratify"):
         assert word not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "said"),
+    [
+        ("auc", [2_460, 40], "fewer than 10 rows of some are scored (1)"),
+        ("auc", [2_440, 60], ""),
+        ("accuracy", [2_460, 40], ""),
+        ("log_loss", [2_460, 40], ""),
+        ("accuracy", [200, 3], "means over 3 folds instead of 5"),
+    ],
+)
+def test_rare_classes_are_named_if_scores_vary_for_them(
+    name: str, counts: list[int], said: str
+) -> None:
+    notes = said_rare(target_of(counts), checked_metric(name, "classification", 2))
+    assert [said in note for note in notes] == [True] * bool(said)

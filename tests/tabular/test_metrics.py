@@ -13,6 +13,7 @@ from optuna_daub.tabular.metrics import ALIASES
 from optuna_daub.tabular.metrics import OWN
 from optuna_daub.tabular.metrics import check_measures
 from optuna_daub.tabular.metrics import checked_metric
+from optuna_daub.tabular.metrics import said_class
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.target import Target
 
@@ -92,3 +93,12 @@ def test_amounts_are_refused_that_scikit_learn_cannot_score(name: str) -> None:
                 check_measures(metric, target)
         else:
             check_measures(metric, target)
+
+
+def test_metrics_of_one_class_say_which() -> None:
+    codes, classes = np.arange(40) % 2, np.array(["Churned", "Stayed"], object)
+    target = Target("y", "classification", codes, classes, np.ones(40, bool), ())
+    for name in ("f1", "ap", "recall"):
+        said = said_class(checked_metric(name, "classification", 2), target)
+        assert said.startswith(f"`{name}` is that of 'Stayed', the last class in order.")
+    assert said_class(checked_metric("auc", "classification", 2), target) == ""

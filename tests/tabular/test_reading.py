@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import zipfile
 from collections.abc import Callable
 from decimal import Decimal
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,8 @@ def test_a_first_line_of_data_is_seen_and_said(text: str, tmp_path: Path) -> Non
             "locked by a password or of another kind",
         ),
         ("t.csv.gz", gzip.compress(b"a,b\n1,2\n", mtime=0)[:-9], "it is damaged, .*EOFError"),
+        ("t.zip", b"", r"t\.zip is empty"),
+        ("t.zip", b"PK", r"but got t\.zip: if it holds CSV, rename it to t\.csv\.zip\."),
         ("t.json", b"{}", r"must be a file of CSV and TSV .* but got t\.json"),
         ("table", b"a,b\n", "must be a file of"),
         ("t.csv", b'a,b\n1,2\n3,4,5,6\n"', r"cannot be read as a \.csv file"),
@@ -140,6 +144,23 @@ def test_what_cannot_be_read_is_said_in_a_sentence(
     with pytest.raises(TableError, match=match) as error:
         read_table(tmp_path / name)
     assert "\n" not in str(error.value)
+
+
+def test_an_archive_holds_one_table_beside_the_files_of_a_system(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("in/", "in/t.csv", "__MACOSX/in/._t.csv"):
+            archive.writestr(name, "a,b\n1,2\n" if name == "in/t.csv" else "")
+    assert read_table(path).frame.to_dict("list") == {"a": [1], "b": [2]}
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("in/u.csv", "a,b\n1,2\n")
+    with pytest.raises(TableError, match=r"must hold one file, but .* holds 2: unpack it"):
+        read_table(path)
+
+
+def test_an_open_file_is_no_table() -> None:
+    with pytest.raises(TableError, match=r"StringIO.*: pass its path"):
+        read_table(StringIO("a,b\n1,2\n"))
 
 
 def test_a_file_that_may_not_be_read_is_not_called_damaged(
@@ -543,3 +564,71 @@ def test_a_frame_that_pandas_cannot_hold_is_refused_with_the_reason() -> None:
 
     with pytest.raises(TableError, match=r"an odd frame, which pandas cannot hold: .*no 128 bits"):
         read_table(Odd())
+
+
+THOUSANDS = [
+    (";", ("173;2.643", "99;999", "101;1.250"), (2643, 999, 1250)),
+    ("\t", ("173\t2,643", "99\t999"), (2643, 999)),
+    (";", ("173;2.643.000", "99;1.050.000"), (2643000, 1050000)),
+    ("\t", ("173\t2,643,000",), (2643000,)),
+    # Three decimals everywhere are decimals, and so are those beside other decimals.
+    (";", ("173;2.643", "99;1.250"), (2.643, 1.25)),
+    (";", ("17.5;2.643", "99;999"), (2.643, 999)),
+    (";", ("173;0.643", "99;999"), (0.643, 999)),
+    (",", ("173,2.643", "99,999"), (2.643, 999)),
+    # A point that divides no thousands is not taken away.
+    (";", (*["1;4.033,18"] * 19, "3;4647.5"), (*[4033.18] * 19, 4647.5)),
+]
+
+
+@pytest.mark.parametrize(("sign", "lines", "rents"), THOUSANDS)
+def test_signs_between_thousands_are_told_from_decimal_ones(
+    sign: str, lines: tuple[str, ...], rents: tuple[float, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([f"size{sign}rent", *lines * 10]), encoding="utf-8")
+    read = as_numbers(read_table(path).frame["rent"])
+    assert read.to_list() == pytest.approx([*rents] * 10)
+
+
+def test_millions_in_text_of_a_frame_are_numbers() -> None:
+    frame = pandas.DataFrame({"rent": ["2.643.000 €", "1.050.000 €"], "size": [1, 2]})
+    assert as_numbers(read_table(frame).frame["rent"]).to_list() == [2643000, 1050000]
+
+
+def test_addresses_and_versions_divide_no_thousands(tmp_path: Path) -> None:
+    path = tmp_path / "hosts.csv"
+    path.write_text("host;load\n192.168.100.200;1.5\n10.0.0.1;2.250\n", encoding="utf-8")
+    frame = read_table(path).frame
+    assert frame["load"].to_list() == [1.5, 2.25]
+    assert frame["host"].to_list() == ["192.168.100.200", "10.0.0.1"]
+
+
+def test_decimal_commas_do_not_divide_columns_without_names(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("-1,5;0,3;u\n2,25;0,5;v\n" * 5, encoding="utf-8")
+    assert read_table(path).frame.iloc[0].to_list() == [-1.5, 0.3, "u"]
+
+
+@pytest.mark.parametrize("text", ["17,3,250\n", "1,2,3\n1,2,4\n", "u,2,3\n"])
+def test_a_model_without_names_finds_none(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8")
+    learnt = Learnt(NO_SIGNS, (), ("column_1", "column_2", "column_3"))
+    assert len(read_table(path, learnt=learnt).frame) == text.count("\n")
+    path.write_text("column_3,column_1,column_2\n" + text, encoding="utf-8")
+    assert len(read_table(path, learnt=learnt).frame) == text.count("\n")
+
+
+def test_names_that_are_numbers_are_known_to_the_model(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("10,5,7\n1,2,3\n", encoding="utf-8")
+    learnt = Learnt(NO_SIGNS, (), ("5", "10", "7"))
+    assert read_table(path, learnt=learnt).frame["10"].to_list() == [1]
+
+
+def test_blank_lines_in_a_file_of_one_column_are_its_gaps(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x\n1\n\n3\n", encoding="utf-8")
+    frame = read_table(path, learnt=Learnt(NO_SIGNS, (), ("x",))).frame
+    assert frame["x"].isna().to_list() == [False, True, False]
