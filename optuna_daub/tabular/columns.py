@@ -142,7 +142,8 @@ def checked_columns(frame: Any, target: Target) -> Columns:
 def _number_of_others(column: Any) -> str:
     """Return a cell of text whose cells are numbers with other signs; "" if they are none."""
     forms = (NUMBER, *GROUPS_BY.values())
-    words = [bare(word) for word in column.dropna().iloc[:MAX_LEAK_ROWS]]
+    known = column.dropna()
+    words = [*map(bare, known.iloc[:: -(-len(known) // MAX_LEAK_ROWS)])]
     numbers = [word for word in words if any(form.fullmatch(word) for form in forms)]
     odd = next((word for word in numbers if {*word} & {*",."}), "")
     return odd if len(numbers) >= NEARLY_ALL * len(words) else ""

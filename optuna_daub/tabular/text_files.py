@@ -85,10 +85,10 @@ def read_text(path: Path, header: Header, learnt: Learnt | None) -> Table:
     how, frame, written = _decoded(path, how, learnt)
     notes = []
     if how.separator != "," or how.signs.decimal == ",":
-        signs = " and decimal commas" if how.signs.decimal == "," else ""
-        if how.signs.thousands:
-            signs += f" and {_CALLED[how.signs.thousands]} between thousands"
-        notes.append(f"Read with {SEPARATORS[how.separator]} between the columns{signs}.")
+        said = [f"{SEPARATORS[how.separator]} between the columns"]
+        said += ["decimal commas"] if how.signs.decimal == "," else []
+        said += [f"{_CALLED[sign]} between thousands" for sign in how.signs.thousands]
+        notes.append(f"Read with {' and '.join(filter(None, [', '.join(said[:-1]), said[-1]]))}.")
     if how.encoding == "cp1252":
         notes.append("The file is not UTF-8: read as Windows-1252.")
     if n := how.n_row_names:
