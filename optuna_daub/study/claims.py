@@ -28,7 +28,7 @@ from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.exploring import fixed_text
 from optuna_daub.study.known import Known
-from optuna_daub.study.messages import GIVEN_UP
+from optuna_daub.study.messages import TAKEN_FOR_DEAD
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.records import Run
 from optuna_daub.study.worker import Worker
@@ -207,7 +207,7 @@ def claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
     # Without the lock: this may wait for a rival, and other threads can go on.
     if not _is_only_claim(worker, trial, run):
         if worker.known.is_given_up(number):  # it was taken over, so withdraw nothing
-            return asking.run(GIVEN_UP)
+            return asking.run(TAKEN_FOR_DEAD)
         log.write_run(study, trial, asking.run("another worker was faster"))
         return None
     if run.learner == number:
@@ -231,7 +231,7 @@ def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -
     worker, trial, policy = asking.worker, asking.trial, asking.policy
     number = trial.number
     if worker.known.is_given_up(number):
-        return asking.run(GIVEN_UP)
+        return asking.run(TAKEN_FOR_DEAD)
     if records.is_enqueued(trial):
         return asking.run("enqueued", number, _first_size(worker, policy))
     if host.is_optimizing(asking.study) and asking.study._stop_flag:

@@ -29,7 +29,7 @@ from optuna_daub.study.claims import settle_at_end
 from optuna_daub.study.exploring import fixed_by
 from optuna_daub.study.exploring import has_explored
 from optuna_daub.study.limits import limits_seen
-from optuna_daub.study.messages import GIVEN_UP
+from optuna_daub.study.messages import TAKEN_FOR_DEAD
 from optuna_daub.study.messages import message_of
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Failure
@@ -107,7 +107,7 @@ def close(
     # this run is stored.
     with worker.lock:
         if worker.look().is_given_up(number):
-            log.write_summary(study, trial, {"reason": GIVEN_UP})
+            log.write_summary(study, trial, {"reason": TAKEN_FOR_DEAD})
         elif run.learner is None:
             is_answer = False
             _close_idle(ending, values)

@@ -50,7 +50,7 @@ class Known:
     drawn: Mapping[str, Any] = field(default_factory=dict)
     """Distribution of each parameter by name, as Optuna has it; that of the latest learner."""
     drawn_by: int = -1
-    """Largest id of a learner."""
+    """Largest id of a learner: `drawn` has its distributions, and others that it lacks."""
     spent: Cost = Cost()  # noqa: RUF009 - a frozen value
     """Examples and seconds of all trainings."""
     unfinished: Mapping[int, Facts] = field(default_factory=dict)

@@ -27,7 +27,7 @@ from optuna.trial import TrialState
 from optuna_daub.core.checks import brief
 from optuna_daub.study import host
 from optuna_daub.study import log
-from optuna_daub.study.messages import GIVEN_UP
+from optuna_daub.study.messages import TAKEN_FOR_DEAD
 from optuna_daub.study.records import Run
 from optuna_daub.study.turns import TurnOverError
 from optuna_daub.study.worker import Worker
@@ -179,7 +179,9 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
     """
     worker = worker_of(study)
     _, n_learners, fixed = worker.known.newest
-    run = Run(None, n_learners=n_learners, reason=GIVEN_UP, worker=this_worker(), fixed=fixed)
+    run = Run(
+        None, n_learners=n_learners, reason=TAKEN_FOR_DEAD, worker=this_worker(), fixed=fixed
+    )
     created = log.stand_in(study, trial, run)
     worker.look()
     _logger.warning(
@@ -205,7 +207,7 @@ def end_lost(study: optuna.Study, trial: optuna.Trial) -> TurnOverError:
         worker.assigned.pop(number, None)
         worker.holders.pop(number, None)
         come_back(study, trial)
-    return TurnOverError(GIVEN_UP)
+    return TurnOverError(TAKEN_FOR_DEAD)
 
 
 def release_own(study: optuna.Study, worker: Worker, number: int) -> None:

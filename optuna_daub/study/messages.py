@@ -14,7 +14,7 @@ from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 
 
-GIVEN_UP = "its worker was taken for dead, and the learner is free for others"
+TAKEN_FOR_DEAD = "its worker was taken for dead, and the learner is free for others"
 
 MAX_TEXT = 120
 """Largest number of characters of an error message that are stored."""

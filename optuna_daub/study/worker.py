@@ -36,7 +36,7 @@ from optuna_daub.study import host
 from optuna_daub.study import log
 from optuna_daub.study.known import Known
 from optuna_daub.study.last_run import of_few_trials
-from optuna_daub.study.messages import GIVEN_UP
+from optuna_daub.study.messages import TAKEN_FOR_DEAD
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
@@ -231,7 +231,7 @@ class Worker:
         known = self.known
         run = known.runs.get(number)
         if run is None:
-            return End(GIVEN_UP)
+            return End(TAKEN_FOR_DEAD)
         if run.learner is None:
             return End(run.reason)
         pool, decision = self.answer(policy, number)
