@@ -82,7 +82,7 @@ def tune(
 
     Most boosters are trained only on part of the rows. The parameters of
     `optuna_daub.spaces.lightgbm` are searched, except those given in `params`. Training subsets
-    are nested, and classes keep their shares. The first three arguments are those of
+    are nested, and classes keep their shares. `params`, `train_set` and `valid_sets` are those of
     `lightgbm.train` and of Optuna's `LightGBMTuner`. After Ctrl-C it returns the best booster so
     far, if there is one.
 

@@ -65,7 +65,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
     """Search for the best parameters, with most trainings on part of the data.
 
     It has the methods and attributes of scikit-learn's `RandomizedSearchCV` and
-    `HalvingRandomSearchCV`. Each candidate is first trained on few rows of each fold. Forecasts
+    `HalvingRandomSearchCV`. The first candidates are trained on few rows of each fold. Forecasts
     from the learning curves say how good it could become on all rows. The next seconds are spent
     where the expected improvement is largest: on more rows for a candidate, or on a new candidate,
     proposed by the same model (by TPE if `n_candidates` is given). The best candidate was trained

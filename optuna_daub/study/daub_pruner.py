@@ -25,10 +25,10 @@ ORDER = "min_resource", "max_resource"
 class DAUBPruner(AllocationPruner):
     """Train next the learner with the largest expected improvement for its cost.
 
-    With `DataAllocationSampler`, every learner is first trained on a little data. From then on the
+    With `DataAllocationSampler`, the first learners are trained on a little data. From then on the
     expected improvement over the best full-data score, and the seconds that it costs, decide what
-    is next: a suspended learner, or a new one. Forecasts of scores use all learning curves of the
-    study (`optuna_daub.core.ValuePerSecond`).
+    is next: a suspended learner or a new one, and on how much data. Forecasts of scores use all
+    learning curves of the study (`optuna_daub.core.ValuePerSecond`).
 
     With any other sampler, a trial is pruned for good when its upper bound is below a score that
     another trial has already reached (DAUB's Remark 1). This replaces

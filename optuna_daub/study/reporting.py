@@ -43,8 +43,8 @@ _logger = logging.getLogger(__name__)
 def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     """Yield the next training sizes as long as the pruner chooses this learner.
 
-    Sizes are numbers of examples. They increase, and a resumed learner starts with the first size
-    that it was not trained on. Report each score before you ask for the next size, with
+    Sizes are numbers of examples. They increase, and a resumed learner starts with a larger size
+    than before, which the pruner chooses. Report each score before you ask for the next size, with
     `optuna_daub.report` or `trial.report(score, size)`. The loop ends normally only after a
     training on all the data; then return the last score.
 

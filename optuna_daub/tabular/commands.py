@@ -53,7 +53,7 @@ def add_commands(commands: Any) -> None:
     several: Any = {"nargs": "+", "action": "extend"}  # in one list or in several
     train.add_argument("--ignore", **several, default=[], metavar="COLUMN", help="to leave out")
     train.add_argument("--models", **several, choices=[*SPACES], help="kinds of models (all)")
-    train.add_argument("--jobs", type=int, help="threads of each training (one per core)")
+    train.add_argument("--jobs", type=int, help="threads of large trainings (one per core)")
     train.add_argument("--seed", type=int, default=0)
     train.add_argument("--storage", help="where Optuna keeps the search: sqlite:///search.db")
     _add_header(train)

@@ -8,6 +8,8 @@ import numpy as np
 
 from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.table import TableError
+from optuna_daub.tabular.table import as_numbers
+from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.target import Target
 
 
@@ -75,8 +77,11 @@ def check_room(target: Target) -> None:
     n, n_classes, folds = len(target.values), len(target.classes), n_folds(target)
     scored = n // folds if folds > 1 else math.ceil(n * scored_share(n))
     if n_classes > scored or n_classes + SIZES - 1 > n - scored:
+        are_numbers = as_numbers(imported("pandas").Series([*target.classes])).notna().all()
+        way_out = ', or give `task="regression"` if they are amounts' if are_numbers else ""
         raise TableError(
             f"A table must have more rows of each class: of {n:,} rows {n - scored:,} are learnt "
             f"from and {scored:,} scored, which is too few for the {n_classes:,} classes of "
-            f"`{target.name}`. Leave rows of rare classes out of the table, or join classes."
+            f"`{target.name}`. Leave rows of rare classes out of the table, or join "
+            f"classes{way_out}."
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,14 @@ def test_too_many_classes_are_refused_in_words_of_the_table() -> None:
         fit(frame, "y", say=None)
     for word in ("test_size", "scoring", "stratify"):
         assert word not in str(error.value)
+
+
+def test_amounts_in_words_may_be_meant() -> None:
+    target = target_of([2] * 10)
+    for words, is_hinted in (([f"{i / 2}" for i in range(10)], True), ([*"abcdefghij"], False)):
+        with pytest.raises(TableError) as error:
+            check_room(replace(target, classes=np.array(words, object)))
+        assert ('task="regression"' in str(error.value)) == is_hinted
 
 
 @pytest.mark.parametrize(
