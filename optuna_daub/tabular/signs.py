@@ -52,28 +52,34 @@ def signs_of_numbers(columns: Sequence[Sequence[str]], separator: str, known: Si
 def _divides_thousands(columns: Sequence[Sequence[str]], sign: str, *, is_clear: bool) -> bool:
     """Return whether numbers have this sign between thousands, and none as decimal sign.
 
-    It stands between thousands if a number has it twice. It does so too if three digits follow it
-    in all numbers of a column, and the numbers without it are whole and below 1000.
-
     Args:
         columns: cells of each column.
         sign: sign to check.
-        is_clear: whether the second reason is enough. Where commas separate columns, points are
-            mostly decimal.
+        is_clear: whether numbers with one sign are enough. Where commas separate columns, points
+            are mostly decimal.
     """
-    is_told = False
-    for column in columns:
-        cells = [bare(cell) for cell in column if cell and cell not in MISSING_WORDS]
-        is_grouped = GROUPS_BY[sign].fullmatch
-        grouped = [cell for cell in cells if sign in cell and is_grouped(cell)]
-        rest = [x for x in cells if NUMBER.fullmatch(x) and not (sign in x and is_grouped(x))]
-        if len(grouped) + len(rest) < NEARLY_ALL * len(cells):
-            continue  # of words, such as addresses and versions
-        if any(sign in cell for cell in rest) or any(map(_BELOW_1.match, grouped)):
-            return False  # it is the decimal sign here
-        are_small = is_clear and bool(rest) and all(map(_BELOW_1000.fullmatch, rest))
-        is_told |= any(cell.count(sign) > 1 for cell in grouped) or (bool(grouped) and are_small)
-    return is_told
+    said = [_said_of(column, sign, is_clear=is_clear) for column in columns]
+    return True in said and False not in said
+
+
+def _said_of(column: Sequence[str], sign: str, *, is_clear: bool) -> bool | None:
+    """Return whether the sign is between thousands in this column; None if it does not say.
+
+    It is so if a number has it twice, or if three digits follow it in all numbers, and numbers
+    without it are whole and below 1000.
+    """
+    cells = [bare(cell) for cell in column if cell and cell not in MISSING_WORDS]
+    with_sign = [cell for cell in cells if sign in cell]
+    grouped = [*filter(GROUPS_BY[sign].fullmatch, with_sign)]
+    others = [x for x in with_sign if NUMBER.fullmatch(x) and not GROUPS_BY[sign].fullmatch(x)]
+    rest = [cell for cell in cells if sign not in cell and NUMBER.fullmatch(cell)]
+    if len(grouped) + len(others) + len(rest) < NEARLY_ALL * len(cells):
+        return None  # of words, such as addresses and versions
+    if others or any(map(_BELOW_1.match, grouped)):
+        return False  # it is the decimal sign here
+    are_small = is_clear and bool(rest) and all(map(_BELOW_1000.fullmatch, rest))
+    is_told = any(cell.count(sign) > 1 for cell in grouped) or (bool(grouped) and are_small)
+    return True if is_told else None
 
 
 def bare(cell: str) -> str:
