@@ -27,7 +27,6 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.exploring import fixed_text
-from optuna_daub.study.known import Known
 from optuna_daub.study.messages import TAKEN_FOR_DEAD
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.records import Run
@@ -104,7 +103,7 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
             settled = {*filter(worker.newcomers.get, worker.newcomers)}
             other = known.forerunner(number, settled)
             if other is not None:
-                return repeating(study, known, trial, run, other)
+                return repeating(study, worker, trial, run, other)
             # A rival that does not step back in time counts as dead; its parameters must not be
             # lost with it. If it returns, it finds this learner settled and steps back.
             if not known.is_contested(number, worker.newcomers) or time.monotonic() > patience:
@@ -141,13 +140,16 @@ def settle_at_end(
         return run
     with worker.lock:
         other = worker.known.twin(number) if number in worker.known.runs else None
-        return run if other is None else repeating(study, worker.known, trial, run, other)
+        return run if other is None else repeating(study, worker, trial, run, other)
 
 
-def repeating(study: optuna.Study, known: Known, trial: log.AnyTrial, run: Run, other: int) -> Run:
+def repeating(
+    study: optuna.Study, worker: Worker, trial: log.AnyTrial, run: Run, other: int
+) -> Run:
     """Make the run idle, because another learner has its parameters. Store and return it."""
-    if known.starter(other) != run.worker:
-        # Its sampler may have the same seed, and would be followed from point to point.
+    if worker.known.starter(other) != run.worker or other < worker.first:
+        # Another sampler has proposed it, such as that of a notebook's cell before it was run
+        # again. It may have had the same seed, and would be followed from point to point.
         study.sampler.reseed_rng()
     idle = replace(run, learner=None, size=0, reason=repetition(other), repeats=other)
     log.write_run(study, trial, idle)
@@ -234,12 +236,10 @@ def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -
         return asking.run(TAKEN_FOR_DEAD)
     if records.is_enqueued(trial):
         return asking.run("enqueued", number, _first_size(worker, policy))
-    if host.is_optimizing(asking.study) and asking.study._stop_flag:
-        return asking.run("the study was stopped")
-    if may_be_late and worker.is_late:
-        return asking.run("the seconds are over")
     copied = records.read_run(trial)  # the record of a run that died and was retried
     wanted = None if copied is None else copied.learner
+    if idle := _idle(asking, wanted, may_be_late=may_be_late):
+        return asking.run(idle)
     decision = _decide(worker, policy, number)
     reason = decision.reason.told(worker.sign, worker.limits)
     match decision:
@@ -254,6 +254,26 @@ def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -
         case Wait() | Propose() if worker.known.queued("waiting"):
             return asking.run("enqueued learners come first")
     return asking.run("the time is over") if is_over else None
+
+
+def _idle(asking: Asking, wanted: int | None, *, may_be_late: bool) -> str:
+    """Return the reason why a trial trains nothing, whatever the policy decides; else "".
+
+    Args:
+        asking: the trial, which is not enqueued.
+        wanted: learner of the run that died and was retried; None if the trial is no retry.
+        may_be_late: whether the sampler's seconds may be over.
+    """
+    worker, trial = asking.worker, asking.trial
+    if host.is_optimizing(asking.study) and asking.study._stop_flag:
+        return "the study was stopped"
+    if may_be_late and worker.is_late:
+        return "the seconds are over"
+    curve = None if wanted is None else worker.known.curves.get(wanted)
+    if curve is not None and max(trial.intermediate_values, default=0) > curve.size:
+        # As a run of its learner it would count the lost score, so no claim of it would hold.
+        return "its copied score on all the data was lost"
+    return ""
 
 
 def _decide(worker: Worker, policy: Policy, number: int) -> Decision:

@@ -295,7 +295,9 @@ def _failure(ending: _Ending) -> Failure | None:
         return None if is_full else Failure(size, error, me, is_final=True)
     is_rejected = state == TrialState.PRUNED and _rejects(worker, trial.number, policy, cause)
     is_new_score = curve.size > run.inherited and not is_full
-    if state == TrialState.PRUNED and is_new_score and not is_rejected:
+    # A loop that starts over may be told to end at a size of an earlier run.
+    is_obedient = type(cause) is optuna.TrialPruned
+    if state == TrialState.PRUNED and (is_new_score or is_obedient) and not is_rejected:
         return None  # suspended
     if isinstance(cause, KeyboardInterrupt | SetupError):
         return None
@@ -309,20 +311,19 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
     """Return whether the objective raised `TrialPruned` to reject its parameters for good.
 
     An objective that asks `trial.should_prune` also raises it when it is told to end, and that is
-    no rejection. No objective asks before its first score, and none is told to end at N.
+    no rejection. None is told to end at N.
     """
     if not isinstance(cause, optuna.TrialPruned) or isinstance(cause, TurnOverError):
         return False
     learner = worker.known.trained_by(number)
-    if learner is None or worker.known.is_done(learner, policy.sizes[-1]):
-        return True
-    return not isinstance(worker.told.get(number), End)
+    is_done = learner is not None and worker.known.is_done(learner, policy.sizes[-1])
+    return is_done or not isinstance(worker.told.get(number), End)
 
 
 def _warn_of_explored(worker: Worker) -> None:
     """Warn once if a search ends early because there are no new points."""
     known = worker.known
-    count, wanted = len(known.learners), known.n_learners
+    count, wanted = len({x.key for x in known.learners.values() if x.key}), known.n_learners
     if wanted is None or count < wanted:
         asked = "" if wanted is None else f", though `n_learners` is {wanted:,}"
         worker.warn(

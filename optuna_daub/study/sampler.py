@@ -204,6 +204,7 @@ class DataAllocationSampler(BaseSampler):
         with worker.lock:  # so a second thread takes another point
             point = self._earlier.next_point(study, worker, trial, run)
             worker.assigned[trial.number] = Assigned(run, explores, point)
+            worker.first = min(worker.first, trial.number)
         if run.learner is None:
             starting.stop_if_over(asking, trial.number)
 

@@ -72,6 +72,8 @@ class Worker:
     first has written. Never held during a sleep."""
     assigned: dict[int, Assigned] = field(default_factory=dict)
     """Trials that this process has started and not ended, by number."""
+    first: float = math.inf
+    """Number of the first trial that this study object started; infinity before any."""
     turns: dict[int, Turn] = field(default_factory=dict)
     """Last size given to the objective of each trial, by trial number."""
     told: dict[int, Go | End] = field(default_factory=dict)

@@ -82,6 +82,65 @@ def test_a_learner_with_a_score_that_is_no_number_on_all_the_data_is_dropped_onc
     assert max(whole.values()) == 1
 
 
+def test_a_resumed_run_that_obeys_at_a_size_of_an_earlier_one_is_suspended() -> None:
+    """Optuna's usual loop starts over; meanwhile another worker finishes a better learner."""
+    sizes, is_seen = (500, 1000, 2000, 4000), False
+
+    def usual(trial: optuna.Trial) -> float:
+        nonlocal is_seen
+        x = trial.suggest_float("x", 0.0, 1.0)
+        for size in sizes:
+            trial.report(score := x - 10 / size, size)
+            if learning_curves(study)[0].size and trial.number > 2 and not is_seen:
+                is_seen = True
+                study.enqueue_trial({"x": 1.0})
+                other = optuna.load_study(
+                    study_name=study.study_name,
+                    storage=study._storage,
+                    sampler=study.sampler,
+                    pruner=study.pruner,
+                )
+                other.optimize(usual, n_trials=1)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return score
+
+    study = pair(DAUBPruner(sizes=sizes, cost="examples"), RandomSampler(seed=0), n_learners=3)
+    study.optimize(usual)
+    assert is_seen
+    assert "dropped" not in {curve.state for curve in learning_curves(study)}
+
+
+def test_a_retried_trial_with_a_lost_score_on_all_the_data_is_no_endless_claim() -> None:
+    """Optuna's callback for dead workers may copy the scores of a trial."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        score = scored(trial, lambda n: x - 10 / n)
+        if not any(made.is_lost for made in allocations(study)):
+            raise BrokenError
+        return score
+
+    study = pair(DAUBPruner(max_resource=800), RandomSampler(seed=0), n_learners=3)
+    with pytest.raises(BrokenError):
+        study.optimize(objective)
+    (lost,) = [made for made in allocations(study) if made.is_lost]
+    dead = study.trials[lost.trial]
+    study.add_trial(
+        optuna.trial.create_trial(
+            state=TrialState.WAITING,
+            params=dead.params,
+            distributions=dead.distributions,
+            system_attrs={"fixed_params": dead.params, **dead.system_attrs},
+            intermediate_values=dead.intermediate_values,
+        )
+    )
+    study.optimize(objective, timeout=20)
+    whole = {made.learner for made in allocations(study) if made.observation.size == 800}
+    assert study.best_trial.last_step == 800
+    assert lost.learner in whole
+
+
 @pytest.mark.parametrize("at", MADE[1::2])
 def test_a_learner_that_raises_twice_at_a_size_is_dropped_with_the_reason(
     at: tuple[int, int],

@@ -11,10 +11,12 @@ import optuna
 import pytest
 import sqlalchemy
 from optuna.samplers import RandomSampler
+from optuna.storages import InMemoryStorage
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 
 from optuna_daub import DAUBPruner
+from optuna_daub import learning_curves
 from optuna_daub import training_sizes
 from optuna_daub.study import liveness
 from optuna_daub.study import worker as workers
@@ -27,6 +29,7 @@ from tests.study.table_study import WINNER
 from tests.study.table_study import InOrder
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
+from tests.study.table_study import by_formula
 from tests.study.table_study import expected
 from tests.study.table_study import final
 from tests.study.table_study import in_new_process
@@ -277,3 +280,23 @@ def test_parameters_that_a_failed_run_did_not_get_to_are_chosen_once() -> None:
     chosen = {(run.learner, t.params[key]) for t, run in runs(study) if key in t.params}
     assert sum(run.learner == WINNER for _, run in runs(study)) > 2, "not resumed often enough"
     assert len(chosen) == len({learner for learner, _ in chosen})
+
+
+@pytest.mark.parametrize("n_learners", [12, None])
+def test_a_cell_that_is_run_again_goes_on_with_new_learners(n_learners: int | None) -> None:
+    """It makes a sampler with the same seed, which would propose the same learners again."""
+    storage, counts = InMemoryStorage(), []
+    objective = by_formula(lambda x, n: x - 10 / n)
+    for more in (0, 8):
+        study = pair(
+            DAUBPruner(max_resource=800, cost="examples"),
+            RandomSampler(seed=0),
+            storage=storage,
+            name="cell",
+            n_learners=n_learners and n_learners + more,
+        )
+        study.optimize(objective, n_trials=None if n_learners else 25)
+        counts.append(len(learning_curves(study)))
+    if n_learners:
+        assert counts == [12, 20]
+    assert counts[1] > counts[0]
