@@ -42,6 +42,10 @@ CAUSES: tuple[str, ...] = get_args(Cause)
 """All kinds of reasons."""
 
 
+LOST: frozenset[Cause] = frozenset(("failed", "collapsed", "infeasible"))
+"""Causes for which a learner cannot be the best, whatever its scores are."""
+
+
 def is_finite(score: float) -> bool:
     """Return whether a score is finite, so forecasts can use it.
 

@@ -273,7 +273,7 @@ def _distinct(scores: tuple[float, ...]) -> list[str]:
     (['0.9000', '0.9001'], ['7.25e-10', '8e-10'], ['7e+98'])
     """
     largest = max((abs(score) for score in scores if math.isfinite(score)), default=0.0)
-    fewest = 3 if largest < 1e5 else max(0, 7 - math.floor(math.log10(largest)))
+    fewest = min(3, max(0, 7 - math.floor(math.log10(max(largest, 1.0)))))
     forms = [f",.{decimals}f" for decimals in range(fewest, 8)] if largest < 1e15 else []
     if not 1e-4 <= largest < 1e15:
         forms += [f".{digits}g" for digits in range(3, 16)]

@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.costs.cost_model import typical_seconds
+from optuna_daub.core.curve import LOST
 from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Cost
@@ -171,8 +172,7 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
 
 def _comparable(curves: Sequence[LearnerCurve], pool: Pool) -> list[LearnerCurve]:
     """Return the learners that may be the best: feasible, with finite scores and no failure."""
-    lost = ("infeasible", "failed")
-    left = (curve for curve in curves if pool.curves[curve.learner].cause not in lost)
+    left = (curve for curve in curves if pool.curves[curve.learner].cause not in LOST)
     return [curve for curve in left if all(seen.is_finite for seen in curve.observations)]
 
 

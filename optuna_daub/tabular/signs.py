@@ -23,6 +23,8 @@ GROUPS_BY = {
     ",": re.compile(r"\s*[-+]?(\d{1,3}(,\d{3})+|\d{1,2}(,\d\d)+,\d{3})(\.\d+)?\s*"),
 }
 """Patterns of numbers with a sign between thousands, by that sign. In India 12,34,567 is one."""
+OTHER = {".": ",", ",": "."}
+"""The two signs; if one is between thousands, the other is the decimal sign."""
 _BETWEEN = re.compile(rf"(?<=\d)[{GROUPING}](?=\d{{3}}(?!\d))")
 """Pattern of a blank or an apostrophe between thousands."""
 _BELOW_1 = re.compile(r"[-+]?0")
@@ -33,53 +35,50 @@ _UNITS = re.compile(rf"^[A-Z]{{3}}(?=[{BLANKS}]*[-+\d])|(?<=\d)[{BLANKS}]*{UNIT}
 
 def signs_of_numbers(columns: Sequence[Sequence[str]], separator: str, known: Signs) -> Signs:
     """Return the signs in the numbers of columns. Those known from another table are kept."""
-    for sign, other in () if known.decimal else ((".", ","), (",", ".")):
-        if (sign != separator) and _divides_thousands(columns, sign, is_clear=separator != ","):
-            return Signs(other, sign)
+    if not known.decimal and (sign := _between_thousands(columns, separator)):
+        return Signs(OTHER[sign], sign)
     cells = [cell for column in columns for cell in column if cell]
     plain = [bare(cell) for cell in cells if not _UNITS.search(cell.strip(BLANKS))]
     cells = [*map(bare, cells)]
     # Words with units, such as 1.5 l in a name, count only if no plain number has a sign.
-    are_told = any({*cell} & {*",."} and NUMBER.fullmatch(cell) for cell in plain)
+    are_told = any({*cell} & {*OTHER} and NUMBER.fullmatch(cell) for cell in plain)
     decimal = _decimal(plain if are_told else cells, separator, known.decimal)
     thousands = known.thousands if known.decimal == decimal else ""
-    sign = "." if decimal == "," else ","
+    sign = OTHER.get(decimal, ",")
     if any(sign in cell and GROUPS_BY[sign].fullmatch(cell) for cell in cells):
         thousands = sign
     return Signs(decimal, thousands)
 
 
-def _divides_thousands(columns: Sequence[Sequence[str]], sign: str, *, is_clear: bool) -> bool:
-    """Return whether numbers have this sign between thousands, and none as decimal sign.
+def _between_thousands(columns: Sequence[Sequence[str]], separator: str) -> str:
+    """Return the sign that is between thousands, and never a decimal one; "" if there is none."""
+    for sign in [sign for sign in OTHER if sign != separator]:
+        said = [_divides_thousands(column, sign, separator) for column in columns]
+        if True in said and False not in said:
+            return sign
+    return ""
 
-    Args:
-        columns: cells of each column.
-        sign: sign to check.
-        is_clear: whether numbers with one sign are enough. Where commas separate columns, points
-            are mostly decimal.
+
+def _divides_thousands(column: Sequence[str], sign: str, separator: str) -> bool | None:
+    """Return whether the sign is between thousands in a column; None if the column cannot tell.
+
+    It is if a number has it twice, or if three digits follow it in all numbers that have it, and
+    the other numbers are whole and below 1000. Where commas separate columns the second reason is
+    not enough, since points are mostly decimal.
     """
-    said = [_said_of(column, sign, is_clear=is_clear) for column in columns]
-    return True in said and False not in said
-
-
-def _said_of(column: Sequence[str], sign: str, *, is_clear: bool) -> bool | None:
-    """Return whether the sign is between thousands in this column; None if it does not say.
-
-    It is so if a number has it twice, or if three digits follow it in all numbers, and numbers
-    without it are whole and below 1000.
-    """
+    is_group = GROUPS_BY[sign].fullmatch
     cells = [bare(cell) for cell in column if cell and cell not in MISSING_WORDS]
-    with_sign = [cell for cell in cells if sign in cell]
-    grouped = [*filter(GROUPS_BY[sign].fullmatch, with_sign)]
-    others = [x for x in with_sign if NUMBER.fullmatch(x) and not GROUPS_BY[sign].fullmatch(x)]
-    rest = [cell for cell in cells if sign not in cell and NUMBER.fullmatch(cell)]
-    if len(grouped) + len(others) + len(rest) < NEARLY_ALL * len(cells):
+    grouped = [cell for cell in cells if sign in cell and is_group(cell)]
+    in_groups = {*grouped}
+    others = [cell for cell in cells if NUMBER.fullmatch(cell) and cell not in in_groups]
+    if len(grouped) + len(others) < NEARLY_ALL * len(cells):
         return None  # of words, such as addresses and versions
-    if others or any(map(_BELOW_1.match, grouped)):
+    if any(sign in cell for cell in others) or any(map(_BELOW_1.match, grouped)):
         return False  # it is the decimal sign here
-    are_small = is_clear and bool(rest) and all(map(_BELOW_1000.fullmatch, rest))
-    is_told = any(cell.count(sign) > 1 for cell in grouped) or (bool(grouped) and are_small)
-    return True if is_told else None
+    if any(cell.count(sign) > 1 for cell in grouped):
+        return True
+    are_small = len(others) > 0 and all(map(_BELOW_1000.fullmatch, others))
+    return True if grouped and are_small and separator != "," else None
 
 
 def bare(cell: str) -> str:

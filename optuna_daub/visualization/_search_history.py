@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Literal
@@ -12,7 +15,9 @@ from typing import TypeAlias
 
 import optuna
 
+from optuna_daub.core.curve import LOST
 from optuna_daub.core.curve import is_finite
+from optuna_daub.study.results import Allocation
 from optuna_daub.study.results import allocations
 from optuna_daub.study.results import learning_curves
 from optuna_daub.study.results import no_scores
@@ -199,42 +204,45 @@ def search_history_record(
     names = {curve.learner: label(curve) for curve in learning_curves(study)}
     full_size, sign = policy_of(study).sizes[-1], sign_of(study)
     unit = unit_of(unit, [made.observation for made in sequence])
-    pool = pool_of(study)
-    lost = {i for i, c in pool.curves.items() if c.has_failed or c.cause == "infeasible"}
-    trainings: list[Training] = []
-    results: list[Training] = []
-    paths: dict[int, list[Training]] = {}
-    spent = 0.0
-    for made in sequence:
-        seen = made.observation
-        spent += cost(seen, unit)
-        if not is_finite(seen.score):
-            continue
-        path = paths.setdefault(made.learner, [])
-        kind: Kind = "more data" if path else "first training"
-        if seen.size >= full_size:
-            kind = "all the data"
-        training = Training(spent, seen.score, made.learner, names[made.learner], seen.size, kind)
-        path.append(training)
-        trainings.append(training)
-        if not made.is_lost and made.learner not in lost:
-            results.append(training)
+    made = [*_trainings(sequence, names, full_size, unit)]
+    trainings = [each for _, each in made]
+    lost = {i for i, curve in pool_of(study).curves.items() if curve.cause in LOST}
+    results = [each for by, each in made if not (by.is_lost or by.learner in lost)]
     whole = [each for each in trainings if each.kind == "all the data"]
     best = _records([each for each in results if each.kind == "all the data"], sign)
     # Until the first model on all the data: afterwards less data says nothing of the best score.
     early = _records(results[: results.index(best[0])] if best else results, sign)
     if not trainings:
         _logger.warning("There is no search to draw: %s.", no_scores(study))
+    paths: dict[int, list[Training]] = {}
+    for each in trainings:
+        paths.setdefault(each.learner, []).append(each)
     reached = (tuple(paths[each.learner]) for each in best)
     return SearchHistoryRecord(
         tuple(trainings),
         tuple(reached),
         best,
         early,
-        spent,
+        math.fsum(cost(each.observation, unit) for each in sequence),
         unit,
         axis_of(study, _limits(paths.values(), whole, sign)),
     )
+
+
+def _trainings(
+    sequence: Sequence[Allocation], names: Mapping[int, str], full_size: int, unit: Unit
+) -> Iterator[tuple[Allocation, Training]]:
+    """Yield the trainings with a finite score, in order."""
+    spent, scored = 0.0, set[int]()
+    for made in sequence:
+        seen, learner = made.observation, made.learner
+        spent += cost(seen, unit)
+        if not is_finite(seen.score):
+            continue
+        kind: Kind = "more data" if learner in scored else "first training"
+        kind = "all the data" if seen.size >= full_size else kind
+        scored.add(learner)
+        yield made, Training(spent, seen.score, learner, names[learner], seen.size, kind)
 
 
 def _limits(

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.costs.cost_model import efforts
+from optuna_daub.core.curve import LOST
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.forecasts.forecast import winsorized
@@ -195,7 +196,7 @@ def _facts(curve: LearningCurve) -> tuple[float, ...]:
 
     The last number is 1 for a learner that is lost.
     """
-    seen, is_lost = curve.once(_trainings), curve.cause in ("failed", "collapsed", "infeasible")
+    seen, is_lost = curve.once(_trainings), curve.cause in LOST
     if not len(seen):
         # A learner that had an error may be tried again, but new points beside it may fail too.
         return 0.0, math.nan, math.inf, math.inf, 0.0, is_lost or curve.errors > 0
