@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import filterfalse
+from typing import Any
 
 from optuna_daub.tabular.table import BLANKS
 from optuna_daub.tabular.table import GROUPING
@@ -13,6 +14,7 @@ from optuna_daub.tabular.table import MONEY
 from optuna_daub.tabular.table import NEARLY_ALL
 from optuna_daub.tabular.table import UNIT
 from optuna_daub.tabular.table import Signs
+from optuna_daub.tabular.table import imported
 
 
 NUMBER = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*")
@@ -79,6 +81,24 @@ def _divides_thousands(column: Sequence[str], sign: str, separator: str) -> bool
         return True
     are_small = len(others) > 0 and all(map(_BELOW_1000.fullmatch, others))
     return True if grouped and are_small and separator != "," else None
+
+
+def with_thousands(words: Any, signs: Signs) -> Any | None:
+    """Return a column of text as numbers if all its cells are digits with these signs; else None.
+
+    pandas would also take away a sign that divides no thousands, as in 4647.5.
+
+    >>> import pandas as pd
+    >>> with_thousands(pd.Series(["4.033,5", "99"]), Signs(",", ".")).to_list()
+    [4033.5, 99.0]
+    >>> with_thousands(pd.Series(["4.033,5", "4647.5"]), Signs(",", "."))
+    """
+    decimal, thousands = re.escape(signs.decimal), re.escape(signs.thousands)
+    form = rf"[-+]?(?:0|[1-9]\d*|[1-9]\d{{0,2}}(?:{thousands}\d{{3}})+)(?:{decimal}\d*)?"
+    if not words.dropna().str.fullmatch(form).all():
+        return None
+    plain = words.str.replace(signs.thousands, "", regex=False)
+    return imported("pandas").to_numeric(plain.str.replace(signs.decimal, ".", regex=False))
 
 
 def bare(cell: str) -> str:

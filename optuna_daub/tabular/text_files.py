@@ -27,6 +27,7 @@ from optuna_daub.tabular.signs import GROUPS_BY
 from optuna_daub.tabular.signs import NUMBER
 from optuna_daub.tabular.signs import bare
 from optuna_daub.tabular.signs import signs_of_numbers
+from optuna_daub.tabular.signs import with_thousands
 from optuna_daub.tabular.table import MISSING_WORDS
 from optuna_daub.tabular.table import MONEY
 from optuna_daub.tabular.table import NEARLY_ALL
@@ -167,6 +168,8 @@ def _parsed(path: Path, how: _Text, learnt: Learnt | None) -> tuple[Any, dict[st
     types = dict.fromkeys(words | odd, str)
     frame = _read(path, keys, words if learnt else set(), dtype=types, **options)
     others = [key for key in keys if key not in words]
+    if how.signs.thousands:
+        _read_thousands(frame, others, how.signs)
     rest, written = as_in_file(frame, others, how.signs, learnt)
     if learnt:
         return frame, {}
@@ -177,6 +180,13 @@ def _parsed(path: Path, how: _Text, learnt: Learnt | None) -> tuple[Any, dict[st
             frame[key] = again[key]
     written = {name: written[key] for key, name in zip(keys, names, strict=True) if key in written}
     return frame, written
+
+
+def _read_thousands(frame: Any, keys: Iterable[Any], signs: Signs) -> None:
+    """Read columns of numbers, some of which have signs between thousands."""
+    for key in keys:
+        if is_text(frame[key]) and (found := with_thousands(frame[key], signs)) is not None:
+            frame[key] = found
 
 
 def told_truth(frame: Any, keys: Iterable[Any], learnt: Learnt | None) -> dict[Any, Any]:
