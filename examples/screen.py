@@ -18,7 +18,7 @@ def show_progress(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
     if leader is None:
         return
     line = (
-        f"{leader.params['learner']} has most data: {leader.size:,} examples, score "
+        f"{leader.params['learner']} leads: {leader.size:,} examples, score "
         f"{leader.score:.4f} | spent {leader.examples:,} examples, {leader.seconds:,.1f} s"
     )
     if sys.stdout.isatty():
@@ -41,7 +41,7 @@ def print_result(study: optuna.Study, n_train: int) -> None:
         state = curve.reason if curve.state == "dropped" else curve.state
         numbers = f"{curve.size:>9,}{_number(curve.score)}{_number(curve.bound)}"
         print(f"{curve.learner:>3} {name:<19}{numbers}  {state}")
-    verb = "is" if leader.is_final else "has most data so far:"
+    verb = "is" if leader.is_final else "leads so far:"
     print(f"\n{leader.params['learner']} {verb} {leader.reason}")
     if leader.promise:
         print(leader.promise)

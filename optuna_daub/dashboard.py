@@ -136,8 +136,8 @@ class DashboardCallback:
 
     A journal (file or Redis) keeps all that was ever written. There only the notes are written
     each time; pictures and learners follow when the study has grown by a quarter, and at the end.
-    A learner is written once it has a score. If a known one was trained further, or its forecast
-    has moved by a hundredth of the range of all, all are written again.
+    A learner is written once it has a score. If one was trained further, or its forecast has
+    changed by a hundredth of the range of all values, all learners are written again.
 
     Args:
         every: seconds between two drawings, at least 0. The default is how often the pages of

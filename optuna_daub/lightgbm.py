@@ -211,8 +211,8 @@ class _Search:
         """Raise a ValueError if there are no three sizes to train on."""
         if self.n_rows < (least := max(self.smallest, 2) + 2):
             raise ValueError(
-                f"`train_set` must have at least {least} rows, to compare boosters on three "
-                f"numbers of them, but has {self.n_rows}. Add rows, or use `lightgbm.train`."
+                f"`train_set` must have at least {least} rows, so there are three training "
+                f"sizes, but has {self.n_rows}. Add rows, or use `lightgbm.train`."
             )
 
     def probe(self) -> None:
@@ -359,10 +359,10 @@ def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None
     else:
         if {**params, **own}.get("feature_pre_filter", True):
             raise ValueError(
-                "`train_set` must not be constructed before, or with "
-                'params={"feature_pre_filter": False}: features that large leaves cannot use are '
-                "gone from it, and smaller leaves are tried. This also holds for the source "
-                "of a subset."
+                "`train_set` must not be constructed yet, except with "
+                'params={"feature_pre_filter": False}. Otherwise LightGBM has removed features '
+                "that only small leaves can use, and the search tries small leaves. This also "
+                "holds for the source of a subset."
             )
     train_set.construct()
     if held_out.label is None:  # a file, read as by `lightgbm.train`

@@ -273,7 +273,7 @@ def test_sets_that_cannot_be_cut_are_named() -> None:
     with pytest.raises(ValueError, match=r"a dataset other than `train_set`"):
         tune(BINARY, train, [train])
     done = lightgbm.Dataset(X[:N], Y[:N], params={"verbose": -1}).construct()
-    with pytest.raises(ValueError, match=r"must not be constructed before"):
+    with pytest.raises(ValueError, match=r"must not be constructed yet"):
         tune(BINARY, done, valid)
     grouped = lightgbm.Dataset(X[:N], Y[:N], group=[400, 400], params={"verbose": -1})
     with pytest.raises(ValueError, match=r"must have no groups"):

@@ -188,7 +188,7 @@ class Finish:
 
 @dataclass(frozen=True)
 class Wait:
-    """The decision to wait: every learner that deserves data is busy; ask again later."""
+    """The decision to wait: every learner that could be trained next is busy; ask again later."""
 
     reason: Reason
     """Reason to wait."""

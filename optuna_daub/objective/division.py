@@ -246,5 +246,5 @@ def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
         return
     raise ValueError(
         f"`scoring={brief(scoring.given)}` compares classes, but `y` has {found}. To predict "
-        'amounts pass one of regression, as `scoring="r2"` or "neg_root_mean_squared_error".'
+        'amounts pass a regression scorer, such as `scoring="r2"`.'
     )

@@ -41,7 +41,7 @@ def takes_size(build: Any) -> bool:
         return True
     raise ValueError(
         "`build` must take a trial, or a trial and a training size, or these and `previous`, but "
-        f"got a function of {inspect.signature(build)}. Give what else it takes a default."
+        f"got a function of {inspect.signature(build)}. Give every other parameter a default."
     )
 
 

@@ -149,8 +149,8 @@ class TrainingSizeObjective:
         weighted_score: Pass the weights to the scorer too, as its `sample_weight`. The promise of
             ABC does not hold for such scores, so it warns.
         fit_params: Extra arguments of `fit`, as a mapping or a function. In a mapping, an array,
-            column or list with as many rows as `X` is cut to the rows trained on, unless its name
-            is that of a table to validate on: it starts with `eval_`, or is `X`, `y`,
+            column or list with one entry per row of `X` is cut to the rows trained on. Except
+            validation tables, known by their names: `eval_` and anything, or `X`, `y`,
             `sample_weight`, `data` or `set` with `val`, `valid` or `validation` before or after
             it, such as `X_val` and `valid_y`. A function (training, validation) or
             (training, validation, estimator) is called before each fit and returns a mapping.

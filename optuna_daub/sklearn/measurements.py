@@ -134,7 +134,7 @@ def check_some_fitted(
     if not n_fits and not evaluate.errors:
         raise ValueError(
             f"The space rejected all the {len(curves)} candidates, so there is none to choose. "
-            "Let ranges be such that less is rejected, or search for longer. Below are all "
+            "Choose a space of which less is rejected, or search for longer. Below are all "
             "reasons:\n" + "\n".join({curve.reason: None for curve in curves})
         )
     # If `error_score` is a number, failed fits are among the observations.

@@ -66,10 +66,10 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     It has the methods and attributes of scikit-learn's `RandomizedSearchCV` and
     `HalvingRandomSearchCV`. The first candidates are trained on few rows of each fold. Forecasts
-    from the learning curves say how good it could become on all rows. The next seconds are spent
-    where the expected improvement is largest: on more rows for a candidate, or on a new candidate,
-    proposed by the same model (by TPE if `n_candidates` is given). The best candidate was trained
-    on all rows of each fold, and is fitted once more on all the data.
+    from the learning curves say how good each candidate could become on all rows. The next seconds
+    are spent where they promise most: on more rows for a candidate, or on a new candidate. With
+    `timeout` alone the forecast model proposes candidates, otherwise TPE. The best candidate was
+    trained on all rows of each fold, and is fitted once more on all the data.
 
     >>> from scipy.stats import loguniform
     >>> from sklearn.datasets import load_digits

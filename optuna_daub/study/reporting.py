@@ -251,7 +251,7 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
         raise SetupError(
             f"A learner must keep its parameters, but trial {trial.number}, which goes on with "
             f"learner {run.learner}, suggests {name} = {brief(now.params[name])} where the "
-            f"learner has {brief(learner.params[name])}. Let ranges not depend on the trial's "
+            f"learner has {brief(learner.params[name])}. Ranges must not depend on the trial's "
             "number, on time or on chance. To fix a parameter, start a study with another name."
         )
 
@@ -374,20 +374,20 @@ def _checked(
 
 
 def _check_size(trial: optuna.Trial, worker: Worker, size: int) -> None:
-    """Raise a ValueError if a size was not handed out, or was reported before."""
+    """Raise a ValueError if a size is not the one to train on, or was reported before."""
     pruner, place = trial.study.pruner, trial.number
     turn, run = worker.turns.get(place), worker.known.runs.get(place)
     if turn is not None and turn.size != size:
         raise ValueError(
-            f"`size` must be the one that was handed out, but got {size:,} while "
+            f"`size` must be the one that `training_sizes` yielded, but got {size:,} while "
             f"trial {place} was to train on {turn.size:,}."
         )
     if turn is None and run is not None and isinstance(pruner, AllocationPruner):
         sizes = pruner.policy.sizes
         if size not in sizes:
             raise ValueError(
-                f"`size` must be one that was handed out, of {sizes}, but got {size}. Take it "
-                "from `training_sizes(trial)`."
+                f"`size` must be one that `training_sizes(trial)` yields, of {sizes}, but got "
+                f"{size}."
             )
     was_reported = _is_stored(trial, size) if turn is None else turn.is_reported
     # By `trial.report`, in this run: inherited steps are those of earlier ones.

@@ -42,8 +42,8 @@ class LearnerCurve:
     observations: tuple[Observation, ...]
     """Outcomes of its trainings, by increasing size."""
     state: Literal["best", "complete", "running", "suspended", "dropped"]
-    """"complete" if it was trained on all the data; "best" for the selected one, once the rule has
-    ended the study."""
+    """"suspended" may be resumed, "dropped" never is; "complete" was trained on all the data, and
+    "best" is the selected one, once the rule has ended the study."""
     bound: float | None
     """Optimistic bound on its score on all the data; None without one. It is the upper bound if
     larger is better."""

@@ -65,16 +65,15 @@ class DataAllocationSampler(BaseSampler):
         base_sampler: any Optuna sampler. It sees one trial per learner, whose value is the score
             on all the data or the forecast of it (with the rules of the papers the last score); in
             an open pool the default rule subtracts the cost of a training on all the data.
-            Default: the model that also allocates the data proposes the point whose training
-            promises most per second.
+            Default: the package's forecast model; it proposes the point with the largest
+            expected improvement per second.
         n_learners: number of learners to choose among, at least 1; enqueued trials count. None
             (the default): no limit. There are fewer if the base sampler runs out of proposals
-            (Grid, BruteForce); several workers then need the size of the space.
+            (Grid, BruteForce). With several workers pass at most the number of points.
         seconds: limit of each `study.optimize` call in seconds, above 0; a shorter `timeout`
-            counts instead. The default rule then starts no training that would end too late,
-            except the first one on all the data, and a first small one of a new algorithm; with
-            `cost="examples"` it starts no new run once they are over. None (the default): the
-            `timeout`, if any.
+            counts instead. Once an open pool has a learner trained on all the data, the default
+            rule starts no training that may end too late; with `cost="examples"` it starts no
+            new run once they are over. None (the default): the `timeout`, if any.
         stale_after: seconds without a report after which a run counts as dead, more than the
             longest training takes. None (the default): 3,600 behind a gRPC proxy. Elsewhere
             only a storage with heartbeat then declares workers of other machines dead.

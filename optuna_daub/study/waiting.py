@@ -32,8 +32,8 @@ COMPLAINT = 60.0
 def assign(asking: Asking) -> Run:
     """Return the run of a new trial, an idle one if the study has ended.
 
-    While other workers hold every learner that deserves data, this sleeps without holding a lock,
-    but no longer than the study's `timeout`.
+    While other workers hold every learner that could be trained next, this sleeps without holding
+    a lock, but no longer than the study's `timeout`.
 
     Raises:
         RuntimeError: if no other worker could end the wait.
@@ -70,9 +70,9 @@ def _check_can_wait(asking: Asking) -> None:
     ]
     if held and all(_is_own(asking, number) for number in held):
         raise RuntimeError(
-            "Every learner that deserves data is held by trials that this thread has asked "
-            f"for, but trials {sorted(held)} were not told: call `study.tell` for one of them, "
-            "with the trial or its number, before you ask for the next."
+            f"This thread has asked for trials {sorted(held)} without telling their results, and "
+            "they hold every learner that could be trained next: call `study.tell` for one of "
+            "them, with the trial or its number, before you ask for the next."
         )
 
 

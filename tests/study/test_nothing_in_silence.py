@@ -467,7 +467,7 @@ MISTAKES: dict[str, tuple[Objective, str]] = {
     "unreported": (unreported, "Every training size must be reported"),
     "another size": (
         at_each_size(lambda trial, n, x: report(trial, n + 1, x)),
-        "`size` must be the one that was handed out",
+        "`size` must be the one that `training_sizes` yielded",
     ),
     "no score": (
         at_each_size(lambda trial, n, x: report(trial, n, [x])),  # type: ignore[arg-type]

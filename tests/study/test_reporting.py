@@ -51,7 +51,7 @@ def test_a_size_that_was_not_handed_out_is_an_error(size: int, asks: bool) -> No
     trial = asked()
     if asks:
         next(training_sizes(trial))
-    with pytest.raises(ValueError, match="handed out"):
+    with pytest.raises(ValueError, match="that `training_sizes"):
         report(trial, size, 0.5)
     assert trial.study.trials[0].intermediate_values == {}
 

@@ -79,9 +79,9 @@ class ValuePerSecond(Policy):
     """Unit of costs: measured seconds, or training examples for the same decisions on every
     machine. With "examples" a `Process` must have `is_timed=False`."""
     price: float = closed_pool.PRICE
-    """Smallest improvement for a full training in closed pools. It holds once half of the cost of
-    training everything was spent. It is a share of the best score minus the median first one, at
-    least 0. With 0 all are trained on all the data."""
+    """Smallest improvement that is worth a full training in closed pools, when half of the cost of
+    training everything was spent. Its unit is the best score minus the median of the first scores.
+    At least 0; with 0 all are trained on all the data."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
