@@ -96,7 +96,7 @@ def tune(
         seconds: time for the search, above 0.
         n_trials: largest number of trials, at least 1; None for no limit.
         num_boost_round: number of trees of each booster, unless `params` has it; None: searched.
-        feval: as for `lightgbm.train`.
+        feval: as for `lightgbm.train`. If `params` names no metric, its first one is the score.
         callbacks: as for `lightgbm.train`, such as `lightgbm.early_stopping(20)`; each is used
             in all trainings.
         seed: seed of subsets, candidates and boosters.
@@ -194,6 +194,8 @@ class _Search:
         seed: int,
     ) -> None:
         self._package, self._params, self._seed = package, {**params}, seed
+        if feval and not {*_METRICS} & {*params}:
+            self._params["metric"] = "None"  # the objective's own one would be the first
         self._train_set, self._held_out = train_set, held_out
         self._feval, self._callbacks = feval, callbacks
         kind = str(next((self._params[n] for n in _OBJECTIVES if n in self._params), ""))
@@ -293,6 +295,7 @@ class _Search:
         return math.isfinite(score) if not self.best else sign * (score - self.best[1]) > 0
 
 
+_METRICS = ("metric", "metrics", "metric_types")
 _OBJECTIVES = ("objective", "objective_type", "app", "application", "loss")
 
 

@@ -252,6 +252,17 @@ def test_without_lightgbm_s_private_table_any_name_is_taken(
         checked_params(lightgbm, {"n_iter": 0})
 
 
+def test_feval_is_the_score_if_no_metric_is_named() -> None:
+    def own(predicted: Any, data: Any) -> tuple[str, float, bool]:
+        return "own", float(np.mean((predicted > 0.5) == data.get_label())), True
+
+    tuned = tuned_for(QUICK, n_trials=2, feval=own)
+    assert tuned.metric == "own"
+    assert tuned.study.direction.name == "MAXIMIZE"
+    assert tuned.best_score == np.mean((tuned.booster.predict(X[N:]) > 0.5) == Y[N:])
+    assert tuned_for(QUICK | {"metric": "auc"}, n_trials=2, feval=own).metric == "auc"
+
+
 @pytest.mark.parametrize(
     ("of_train", "of_valid", "match"),
     [

@@ -62,6 +62,10 @@ class Rows:
         weight = None if self.sample_weight is None else self.sample_weight[rows]
         return Rows(_safe_indexing(self.X, rows), self.y[rows], self.positions[rows], weight)
 
+    def copy(self) -> Rows:
+        """Return a copy. Estimators and functions may change their rows in place."""
+        return self.take(np.arange(len(self)))
+
 
 @dataclass(frozen=True)
 class Classes:

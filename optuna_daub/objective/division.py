@@ -29,6 +29,7 @@ from optuna_daub.objective.data import joined
 from optuna_daub.objective.score_checks import check_scorable
 from optuna_daub.objective.score_checks import check_weighted
 from optuna_daub.objective.scoring import Scoring
+from optuna_daub.objective.scoring import scores_each_class
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.objective.subsets import Layout
 from optuna_daub.objective.subsets import checked_test_size
@@ -147,12 +148,14 @@ def divided(
         layout = replace(layout, shuffle=not folds[0].recent)  # of a TimeSeriesSplit
     else:
         folds = (held_out_fold(layout, test_size, every_class=scoring.needs_all_classes),)
+    _check_in_time_order(folds, cv)
     scored = tuple(rows.take(f.validation) if passed is None else passed for f in folds)
     if weighted_score:
         check_weighted(scoring, rows, scored)
     every = kept  # the classes that each subset must hold
     if scoring.needs_all_classes and (labels := class_labels(rows.y)) is not None:
-        check_all_scored(folds, labels, [each.y for each in scored], scoring.given)
+        if scores_each_class(scoring.scorer):
+            check_all_scored(folds, labels, [each.y for each in scored], scoring.given)
         every = labels  # stratified or not
     complete = complete_from(folds, every)
     check_scorable(scoring, rows.y, scored, weighted=weighted_score)
@@ -181,7 +184,19 @@ def check_all_scored(
                 f"`scoring={brief(scoring)}` scores probabilities, so each class must be among "
                 f"the rows to score, but class {brief(label)}, with {count} examples in all, is "
                 f"not among the {len(targets):,} rows to score{where}. Add examples of it, "
-                "leave it out, score more rows, or take a scorer of predictions, as `accuracy` is."
+                "leave it out, score more rows, pass all `labels` to the metric by `make_scorer`, "
+                "or take a scorer of predictions, as `accuracy` is."
+            )
+
+
+def _check_in_time_order(folds: Sequence[Fold], cv: Any) -> None:
+    """Raise a ValueError if a fold in time order trains on rows after those that it scores."""
+    for number, fold in enumerate(folds, start=1):
+        if fold.recent and len(fold.validation) and fold.training.max() > fold.validation.min():
+            raise ValueError(
+                "`shuffle=False` says that rows are in time order, but fold "
+                f"{number} of `cv={brief(cv)}` trains on rows after those that it scores. Pass a "
+                "TimeSeriesSplit, or leave out `shuffle=False`."
             )
 
 

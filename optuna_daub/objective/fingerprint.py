@@ -14,6 +14,7 @@ from optuna.trial import TrialState
 from sklearn.utils import _safe_indexing
 
 from optuna_daub.objective.description import stable
+from optuna_daub.objective.matching import column_names
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.study import log
 
@@ -55,7 +56,7 @@ def of_table(X: Any, y: Any, *more: Any) -> str:
         sample.sort_indices()
         parts = [sample.data, sample.indices, sample.indptr, sample.shape]
     elif hasattr(sample, "columns"):
-        names = [*getattr(sample, "column_names", sample.columns)]  # pyarrow's columns are values
+        names = column_names(sample)
         # By place, as names may come twice.
         parts = [np.asarray(_safe_indexing(sample, i, axis=1)) for i in range(len(names))]
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import sys
 from collections.abc import Callable
@@ -76,8 +77,9 @@ def fit_arguments(
             for name, value in fit_params.items()
         }
     wants_estimator = not accepts(fit_params, 2)
+    held_out = None if validation is None else validation.copy()
     try:
-        arguments = fit_params(training, validation, *([estimator] if wants_estimator else []))
+        arguments = fit_params(training, held_out, *([estimator] if wants_estimator else []))
     except Exception as error:
         if validation is not None:
             raise
@@ -93,6 +95,24 @@ def fit_arguments(
             f"returned {brief(arguments)}."
         )
     return arguments
+
+
+def own_callbacks(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a fit with copies of its callbacks.
+
+    Callbacks such as `lightgbm.early_stopping` keep the state of a fit, which threads would share.
+
+    >>> class Stop:
+    ...     best = None
+    >>> stop, eval_set = Stop(), [1]
+    >>> found = own_callbacks({"model__callbacks": [stop], "eval_set": eval_set})
+    >>> found["model__callbacks"][0] is stop, found["eval_set"] is eval_set
+    (False, True)
+    """
+    return {
+        name: _copied(value) if name.rpartition("__")[2] in ("callback", "callbacks") else value
+        for name, value in arguments.items()
+    }
 
 
 def fitted(fresh: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
@@ -173,6 +193,13 @@ def _cut(name: str, value: Any, training: Rows) -> Any:
             "pass a function as `fit_params`."
         )
     return _safe_indexing(value, training.positions)
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # a callback may hold a file or a lock
+        return value
 
 
 def _weight_name(estimator: Any) -> str:

@@ -69,12 +69,18 @@ def matched(X: Any, like: Any) -> Any:
     return X
 
 
+def column_names(X: Any) -> list[Any]:
+    """Return the names of a table's columns; empty if it has none."""
+    is_arrow = hasattr(X, "column_names") and not hasattr(X, "iloc")  # its `columns` are values
+    return [*(X.column_names if is_arrow else getattr(X, "columns", ()))]
+
+
 def check_names_differ(X: Any, name: str) -> None:
     """Raise a ValueError if two columns of a frame have one name.
 
     They cannot be told apart: boosters, and scikit-learn from 1.9 on, refuse them.
     """
-    names = [*getattr(X, "column_names", getattr(X, "columns", ()))]
+    names = column_names(X)
     if len({*names}) < len(names):
         twice = next(each for each in names if names.count(each) > 1)
         raise ValueError(

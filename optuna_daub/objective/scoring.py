@@ -74,7 +74,7 @@ class Scoring:
     larger_is_better: bool | None
     """True if better learners have larger scores; None if that is not known."""
     needs_all_classes: bool = False
-    """True if it scores probabilities: then each class must be among the rows to score."""
+    """True if it scores probabilities: then models must know each class."""
     limits: Limits | None = None
     """Lowest and highest possible score; None if they are not known."""
 
@@ -141,6 +141,20 @@ def needs_all_classes(scorer: Any) -> bool:
     (True, False)
     """
     return bool({"predict_proba", "decision_function"} & responses(scorer))
+
+
+def scores_each_class(scorer: Any) -> bool:
+    """Return whether the rows to score must hold each class.
+
+    So it is with metrics of scikit-learn for probabilities, unless they are told the `labels`.
+
+    >>> from sklearn.metrics import get_scorer, log_loss
+    >>> told = make_scorer(log_loss, response_method="predict_proba", labels=[0, 1])
+    >>> scores_each_class(get_scorer("neg_log_loss")), scores_each_class(told)
+    (True, False)
+    """
+    is_told = getattr(scorer, "_kwargs", {}).get("labels") is not None
+    return needs_all_classes(scorer) and is_metric_of_scikit_learn(scorer) and not is_told
 
 
 def responses(scorer: Any) -> set[str]:

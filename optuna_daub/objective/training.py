@@ -24,6 +24,7 @@ from optuna_daub.objective.fitting import fit_arguments
 from optuna_daub.objective.fitting import fitted
 from optuna_daub.objective.fitting import last_step
 from optuna_daub.objective.fitting import learns_with_weights
+from optuna_daub.objective.fitting import own_callbacks
 from optuna_daub.objective.models import Trained
 from optuna_daub.objective.models import extended
 from optuna_daub.objective.scoring import Scoring
@@ -114,7 +115,7 @@ class Training:
             elif self.is_incremental and before is not None:
                 rows = rows[~np.isin(rows, fold.subset(before.size))]
             training = self.division.rows.take(rows)
-            arguments = self.fit_arguments_of(estimator, training, held_out)
+            arguments = own_callbacks(self.fit_arguments_of(estimator, training, held_out))
             if self.is_incremental:
                 fresh = clone(estimator) if previous is None else previous
                 models.append(extended(fresh, training, arguments, self._classes))
@@ -145,7 +146,7 @@ class Training:
         weighted = self.weighted
         scores, training_scores = [], []
         for model, fold, held_out in zip(models, self.division.folds, validation, strict=True):
-            scores.append(self.scoring(model, held_out, weighted=weighted))
+            scores.append(self.scoring(model, held_out.copy(), weighted=weighted))
             if needs.training_scores != "unused":
                 seen = self.division.rows.take(fold.subset(known))
                 training_scores.append(self.scoring(model, seen, weighted=weighted))

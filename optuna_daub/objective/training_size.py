@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -16,6 +17,8 @@ import optuna
 from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
 from optuna.trial import Trial
+from sklearn import config_context
+from sklearn import get_config
 
 from optuna_daub.core.checks import flag
 from optuna_daub.core.policies.policy import Needs
@@ -131,7 +134,7 @@ class TrainingSizeObjective:
             Define it at the top of a module to send the objective to other processes.
         X: Features, one row per example: array, pandas data frame, scipy sparse matrix or list.
         y: Targets, shape (n,) or, for several outputs, (n, number of outputs); all strings or all
-            numbers.
+            numbers. A column of a frame becomes an array; rows keep their index in `X` alone.
         X_valid: Features of a fixed validation set; all of `X` is then for training.
         y_valid: Its targets.
         sample_weight_valid: Its weights; needed to score with weights, and to refit on them.
@@ -249,6 +252,7 @@ class TrainingSizeObjective:
                 "`incremental=True` nor a `build(trial, n, previous)`. Pass one of them, or leave "
                 "it out."
             )
+        self._config, self._maker = get_config(), _this_thread()
         self._has_named = False  # the columns that may have caused an error
         # The best score on all rows (larger is better), with the parameters and models that share
         # it.
@@ -293,7 +297,9 @@ class TrainingSizeObjective:
                 score, _ = training.scores(models, self.n_train, validation, unscored)
             return score
         check_trial(trial)
-        with ending_study(trial.study):
+        # scikit-learn has a configuration for each thread; those of `n_jobs` start with defaults.
+        config = get_config() if self._maker == _this_thread() else self._config
+        with config_context(**config), ending_study(trial.study):
             return self._run(trial)
 
     def _run(self, trial: Trial) -> float:
@@ -384,3 +390,7 @@ class TrainingSizeObjective:
             return None
         winner, _ = winner_of(study)
         return next((model for _, params, model in best if params == winner), None)
+
+
+def _this_thread() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()

@@ -35,7 +35,7 @@ from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.scorer_names import metric_instead
 from optuna_daub.objective.scorer_names import unknown_scorer
-from optuna_daub.objective.scoring import needs_all_classes
+from optuna_daub.objective.scoring import scores_each_class
 from optuna_daub.sklearn.folds import Folds
 from optuna_daub.sklearn.folds import deciding
 from optuna_daub.sklearn.space import Space
@@ -173,7 +173,7 @@ def check_classes_scored(folds: Folds, scorer: Any, given: Any, estimator: Any, 
 
     `given` is the scorer as the user named it.
     """
-    if y is None or not needs_all_classes(scorer) or not is_classifier(estimator):
+    if y is None or not scores_each_class(scorer) or not is_classifier(estimator):
         return
     if type_of_target(y) in ("binary", "multiclass"):
         targets = np.asarray(y).ravel()

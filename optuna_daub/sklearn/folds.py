@@ -27,6 +27,7 @@ from optuna_daub.core.sizes import MIN_SIZES
 from optuna_daub.core.sizes import geometric_sizes
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import class_labels
+from optuna_daub.objective.fitting import own_callbacks
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.objective.subsets import Layout
 from optuna_daub.objective.subsets import arrivals
@@ -207,7 +208,7 @@ class Evaluation:
                 test=test,
                 verbose=0,
                 parameters=params,
-                fit_params=self.fit_params,
+                fit_params=own_callbacks(self.fit_params),
                 score_params=self.score_params,
                 return_train_score=self.return_train_score,
                 return_times=True,

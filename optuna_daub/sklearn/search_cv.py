@@ -54,7 +54,6 @@ from optuna_daub.sklearn.secrets import without_secret
 from optuna_daub.sklearn.space import checked_function
 from optuna_daub.sklearn.space import checked_space
 from optuna_daub.study import best_learner
-from optuna_daub.study import log
 
 
 if TYPE_CHECKING:
@@ -137,8 +136,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         sampler: Optuna sampler that proposes candidates. None: `TPESampler` if `n_candidates` is
             given, else the model of `DataAllocationSampler`; seeded by `random_state`.
         storage: storage of Optuna for the study, such as "sqlite:///study.db"; None: in memory.
-            No repr, message or log shows a password in it. A fitted search is pickled without it,
-            with a copy of the study in memory; one that was not fitted is pickled with it.
+            No repr, message or log shows a password in it. A fitted search is pickled with a copy
+            of the study in memory, so it is loaded without the storage or a password; one that
+            was not fitted is pickled with both.
         study_name: name of the study in the storage. An existing study is continued, also by
             several processes at a time: fit with the same data, space, estimator, scorers,
             `refit`, `cv`, training sizes, and an int as `random_state`. `timeout` then counts
@@ -351,17 +351,17 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.__dict__["storage"] = shown
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without passwords if the search was fitted.
+        """Return the state, without the storage if the search was fitted.
 
-        Its study becomes a copy in memory, since it could not be loaded without the password. A
-        search that was not fitted keeps the password: another process may have to fit it.
+        A model may be loaded where the storage is not, so its study becomes a copy in memory. A
+        search that was not fitted keeps its storage, even the password: another process may have
+        to fit it.
         """
         state: dict[str, Any] = {**super().__getstate__()}
         if not self.__sklearn_is_fitted__():
             return state
-        if has_secret(state["storage"]):
-            state["storage"] = without_secret(state["storage"])
-        if "study_" in state and has_secret(log.storage_of(state["study_"])):
+        state["storage"] = without_secret(state["storage"])
+        if "study_" in state:
             state["study_"] = in_memory(state["study_"])
         return state
 

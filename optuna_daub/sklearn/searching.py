@@ -33,6 +33,7 @@ from optuna_daub.objective.process import logs_from
 from optuna_daub.sklearn.folds import Evaluation
 from optuna_daub.sklearn.folds import FitError
 from optuna_daub.sklearn.folds import metric_of
+from optuna_daub.sklearn.folds import scorer_names
 from optuna_daub.sklearn.measurements import write_folds
 from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import DAUBPruner
@@ -159,6 +160,8 @@ def run(search: DataAllocationSearchCV, candidates: Candidates, evaluate: Evalua
             for size in training_sizes(trial):
                 trained.add(trial.number)
                 measured = evaluate(params, size)
+                if names := scorer_names(measured):  # of a function, known only now
+                    search._check_refit_for_multimetric(names)
                 score = float(np.mean(metric_of(measured, search.refit)))
                 if math.isfinite(score):
                     scored.append(trial.number)

@@ -48,15 +48,16 @@ class StorageURL(str):
 
 
 def without_secret(storage: Any) -> Any:
-    """Return a storage without its password, to be kept in a pickled model.
+    """Return what a pickled model keeps of a storage.
 
-    In a URL the password is masked.
+    This is its URL with the password masked, so loading opens no connection. A storage without a
+    URL is returned itself.
 
     >>> without_secret("postgresql://ann:hunter2@db/studies")
     'postgresql://ann:***@db/studies'
     """
     url = url_of(storage)
-    return storage if url is None or masked(url) == url else masked(url)
+    return storage if url is None else masked(url)
 
 
 def url_of(storage: Any) -> str | None:
@@ -75,7 +76,8 @@ def has_secret(storage: Any) -> bool:
     >>> has_secret("postgresql://ann:hunter2@db/studies"), has_secret("sqlite:///study.db")
     (True, False)
     """
-    return without_secret(storage) is not storage
+    url = url_of(storage)
+    return url is not None and masked(url) != url
 
 
 def in_memory(study: optuna.Study) -> optuna.Study:

@@ -9,7 +9,9 @@ from typing import Any
 import lightgbm
 import numpy as np
 import optuna
+import pandas
 import pytest
+import sklearn
 import xgboost
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -17,11 +19,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.datasets import make_classification
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from optuna_daub import DataAllocationSampler
+from optuna_daub import DAUBPruner
 from optuna_daub.objective import Rows
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.signatures import takes_size
+from optuna_daub.sklearn import DataAllocationSearchCV
 from tests.objective.studies import SIZES
 from tests.objective.studies import X
 from tests.objective.studies import Y
@@ -381,3 +388,120 @@ def test_a_booster_that_must_have_rows_to_stop_is_refitted_with_its_own(cv: int 
     study = study_of(objective, (200, 500, 700))
     winner = objective.refit(study, include_validation=True)
     assert winner.best_iteration == N_TREES - 1
+
+
+# -- rows, configuration and callbacks of their own ------------------------------------------
+
+
+def in_place(table: Any) -> Any:
+    table["a"] = np.log1p(table["a"] - table["a"].min())
+    return table
+
+
+@pytest.mark.parametrize("is_fixed", [True, False])
+@pytest.mark.parametrize("step", [StandardScaler(copy=False), FunctionTransformer(in_place)])
+def test_a_pipeline_that_changes_its_rows_in_place_scores_alike_twice(
+    step: Any, is_fixed: bool
+) -> None:
+    def build(trial: optuna.Trial) -> Any:
+        return make_pipeline(step, DecisionTreeClassifier(random_state=0))
+
+    table = pandas.DataFrame(X * 100 + 7, columns=[*"abcdef"])
+    if isinstance(step, StandardScaler):
+        table = table.to_numpy()
+    fixed, given = (table[150:], Y[150:]), table.copy()
+    pair = dict(zip(("X_valid", "y_valid"), fixed, strict=True)) if is_fixed else {}
+    objective = TrainingSizeObjective(build, table[:150], Y[:150], **pair)
+    first, *others = [objective(optuna.trial.FixedTrial({})) for _ in range(3)]
+    assert others == [first, first]
+    np.testing.assert_array_equal(table, given)
+
+
+def test_fit_params_may_change_the_rows_to_score() -> None:
+    def spoilt(training: Rows, validation: Rows | None) -> dict[str, Any]:
+        if validation is not None:
+            validation.X[:] = 0
+        return {}
+
+    objective = TrainingSizeObjective(
+        lambda trial: DecisionTreeClassifier(random_state=0), X, Y, fit_params=spoilt
+    )
+    plain = TrainingSizeObjective(lambda trial: DecisionTreeClassifier(random_state=0), X, Y)
+    trial = optuna.trial.FixedTrial({})
+    assert objective(trial) == plain(trial)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_every_thread_has_the_configuration_of_scikit_learn(n_jobs: int) -> None:
+    seen: list[str] = []
+
+    def build(trial: optuna.Trial) -> Any:
+        trial.suggest_float("unused", 0, 1)
+        seen.append(sklearn.get_config()["transform_output"])
+        return GaussianNB()
+
+    with sklearn.config_context(transform_output="pandas"):
+        objective = TrainingSizeObjective(build, X, Y)
+        sampler = DataAllocationSampler(n_learners=3)
+        study = optuna.create_study(
+            direction="maximize", sampler=sampler, pruner=DAUBPruner(sizes=SIZES)
+        )
+        study.optimize(objective, n_jobs=n_jobs)
+    assert {*seen} == {"pandas"}
+
+
+def test_the_configuration_in_force_counts_in_the_thread_of_the_objective() -> None:
+    seen: list[str] = []
+
+    def build(trial: optuna.Trial) -> Any:
+        trial.suggest_float("unused", 0, 1)
+        seen.append(sklearn.get_config()["transform_output"])
+        return GaussianNB()
+
+    objective = TrainingSizeObjective(build, X, Y)
+    with sklearn.config_context(transform_output="pandas"):
+        study_of(objective)
+    assert {*seen} == {"pandas"}
+
+
+class Stateful:
+    """A callback that may serve one fit."""
+
+    def __init__(self) -> None:
+        self.is_used = False
+
+
+class CalledBack(GaussianNB):  # type: ignore[misc]
+    """A classifier that uses a callback."""
+
+    def fit(self, X: Any, y: Any, callbacks: Any = ()) -> CalledBack:
+        assert not any(each.is_used for each in callbacks)
+        for each in callbacks:
+            each.is_used = True
+        super().fit(X, y)
+        return self
+
+
+def test_each_fit_has_callbacks_of_its_own() -> None:
+    callback = Stateful()
+    objective = TrainingSizeObjective(
+        lambda trial: CalledBack(), X, Y, cv=3, fit_params={"callbacks": [callback]}
+    )
+    objective(optuna.trial.FixedTrial({}))
+    assert not callback.is_used
+    search = DataAllocationSearchCV(CalledBack(), {"var_smoothing": [0.1, 0.2]}, cv=3)
+    search.fit(X, Y, callbacks=[callback])
+    assert callback.is_used  # by the last fit
+
+
+def test_a_callback_that_cannot_be_copied_is_shared() -> None:
+    class Open(Stateful):
+        def __deepcopy__(self, _: Any) -> Open:
+            raise TypeError("cannot be copied")
+
+    callback = Open()
+    objective = TrainingSizeObjective(
+        lambda trial: CalledBack(), X, Y, fit_params={"callbacks": [callback]}
+    )
+    objective(optuna.trial.FixedTrial({}))
+    assert callback.is_used

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+import optuna
 import pytest
 from sklearn.metrics import accuracy_score
 from sklearn.metrics import average_precision_score
@@ -23,12 +24,15 @@ from sklearn.metrics import mean_tweedie_deviance
 from sklearn.metrics import ndcg_score
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics import top_k_accuracy_score
+from sklearn.model_selection import KFold
 from sklearn.model_selection import LeaveOneOut
 from sklearn.model_selection import TimeSeriesSplit
+from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree import DecisionTreeRegressor
 
 from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.sklearn import DataAllocationSearchCV
 from tests.objective.studies import Witness
 from tests.objective.studies import numbered
 from tests.objective.studies import study_of
@@ -143,6 +147,23 @@ def test_a_score_that_is_nan_for_one_row_is_refused(case: str) -> None:
 
 def _of_probabilities(metric: Any, **options: Any) -> Any:
     return make_scorer(metric, response_method="predict_proba", **options)
+
+
+def test_a_scorer_that_is_told_the_classes_may_score_rows_without_one() -> None:
+    X, y = np.arange(60.0)[:, None], np.arange(60) % 2
+    y[[0, 30]] = 2
+    plain = _of_probabilities(log_loss, greater_is_better=False)
+    cv = KFold(5)
+    told = _of_probabilities(log_loss, greater_is_better=False, labels=[0, 1, 2])
+    own = _of_probabilities(lambda y, p: float(p[np.arange(len(y)), y].mean()))
+    space = {"var_smoothing": [0.1, 0.2]}
+    for scoring in (told, own):
+        built = TrainingSizeObjective(lambda trial: GaussianNB(), X, y, cv=cv, scoring=scoring)
+        assert np.isfinite(built(optuna.trial.FixedTrial({})))
+        search = DataAllocationSearchCV(GaussianNB(), space, scoring=scoring, cv=cv)
+        assert np.isfinite(search.fit(X, y).best_score_)
+    with pytest.raises(ValueError, match=r"each class must be among .* pass all `labels`"):
+        TrainingSizeObjective(lambda trial: GaussianNB(), X, y, cv=cv, scoring=plain)
 
 
 def _fails(*_: Any) -> float:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import GroupKFold
 from sklearn.model_selection import KFold
 from sklearn.model_selection import LeaveOneGroupOut
@@ -20,6 +21,7 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.model_selection import ShuffleSplit
 from sklearn.model_selection import TimeSeriesSplit
 
+from optuna_daub import TrainingSizeObjective
 from optuna_daub.objective.data import Classes
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import class_labels
@@ -253,6 +255,17 @@ def test_in_time_order_no_training_row_is_later_than_a_scored_one(shuffle: bool,
             subset = fold.subset(size)
             assert subset.tolist() == [*range(subset[0], subset[0] + len(subset))]
             assert subset[-1] == fold.training.max() < fold.validation.min()
+
+
+def test_in_time_order_a_splitter_must_train_on_earlier_rows() -> None:
+    X, y = np.arange(60.0)[:, None], np.arange(60) % 2
+    with pytest.raises(ValueError, match=r"fold 1 of `cv=KFold.* rows after those that it scores"):
+        TrainingSizeObjective(lambda trial: DummyClassifier(), X, y, cv=KFold(5), shuffle=False)
+    for cv in (5, TimeSeriesSplit(5), [(np.arange(40), np.arange(40, 60))]):
+        objective = TrainingSizeObjective(
+            lambda trial: DummyClassifier(), X, y, cv=cv, shuffle=False
+        )
+        assert objective.n_train < 60
 
 
 def test_folds_may_be_given_as_rows_or_masks() -> None:

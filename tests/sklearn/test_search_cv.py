@@ -391,6 +391,14 @@ def test_of_several_scorers_refit_must_name_one(scoring: Any, refit: Any) -> Non
         by_trees(scoring=scoring, refit=refit).fit(X, Y)
 
 
+@pytest.mark.parametrize("refit", [True, "recall"])
+def test_a_wrong_refit_of_a_function_is_named_after_the_first_training(refit: Any) -> None:
+    search = by_trees(scoring=both, refit=refit)
+    with pytest.raises(ValueError, match="parameter refit must be set to a scorer key"):
+        search.fit(X, Y)
+    assert len(search.study_.trials) == 1
+
+
 def test_several_scorers_without_refit_have_no_best() -> None:
     search = by_trees(scoring=["accuracy", "recall"], refit=False).fit(X, Y)
     assert not hasattr(search, "best_params_")

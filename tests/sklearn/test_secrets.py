@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
 import pytest
+from optuna.storages.journal import JournalFileBackend
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.naive_bayes import GaussianNB
@@ -93,9 +95,23 @@ def test_a_fitted_search_is_stored_without_the_password(url: str) -> None:
     assert search.study_._storage is search.storage
 
 
-def test_a_fitted_search_without_a_password_keeps_its_study(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/study.db"
-    search = _search(url).set_params(n_candidates=1).fit(X, Y)
-    loaded = pickle.loads(pickle.dumps(search))
-    assert loaded.storage == url
-    assert secrets.url_of(loaded.study_._storage) == url
+@pytest.mark.parametrize("kind", ["url", "database", "journal"])
+def test_a_fitted_search_is_loaded_without_its_storage(kind: str, tmp_path: Path) -> None:
+    (folder := tmp_path / "there").mkdir()
+    url = f"sqlite:///{folder}/study.db"
+    storage: Any = url
+    if kind == "database":
+        storage = optuna.storages.RDBStorage(url)
+    if kind == "journal":
+        file = JournalFileBackend(str(folder / "journal.log"))
+        storage = optuna.storages.JournalStorage(file)
+    search = _search(storage).set_params(n_candidates=1).fit(X, Y)
+    stored = pickle.dumps(search)
+    if kind != "journal":
+        search.study_._storage._backend.engine.dispose()
+    shutil.rmtree(folder)
+    loaded = pickle.loads(stored)
+    assert kind == "journal" or loaded.storage == url
+    np.testing.assert_array_equal(loaded.predict(X), search.predict(X))
+    assert best_learner(loaded.study_).score == loaded.best_score_
+    assert not folder.exists()
