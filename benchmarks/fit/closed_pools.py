@@ -119,7 +119,8 @@ def squared(problem: Problem) -> Problem:
 def run(problem: Problem, price: float, prior: Prior) -> Outcome:
     """Run the rule on one problem."""
     forecaster = core.Joint(prior)
-    terms = ClosedTerms(problem.sizes, forecaster, problem.unit, price)
+    unit = core.InExamples() if problem.unit == "examples" else core.InSeconds(problem.full_size)
+    terms = ClosedTerms(problem.sizes, forecaster, unit, price)
     known = {curve.learner: curve for curve in problem.curves}
     finals = np.array([c.score if c.size == problem.full_size else np.nan for c in known.values()])
     pool = core.Pool(core.Curves([core.LearningCurve(i) for i in known]), to_come=0)

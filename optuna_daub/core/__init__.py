@@ -21,8 +21,8 @@ u_i, l_i                upper, lower                  ends of the interval of th
 y_i(d)                  forecast                      distribution of a score at a size
 T_i                     seconds                       time of a training, seconds; `Seconds` is the
                                                       distribution of it
-L                       price                         score per second at which a step just pays,
-                                                      >= 0
+L                       price                         score per second at which a step just pays;
+                                                      < 0 if it loses more than it gains
 epsilon                 epsilon                       accuracy tolerance, in (0, 1)
 delta                   delta                         probability of failure, in (0, 1)
 S                       the sequence of `Extend`      allocations (i, n) in order

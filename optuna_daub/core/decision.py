@@ -73,9 +73,9 @@ class Reason:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Values of learners, the largest of which goes on.
+    """Values by which a policy compares learners.
 
-    The policy settles ties and turns.
+    The largest goes on, except in ties and if a scheduler of ABC takes another one.
 
     >>> ranking = Ranking("bound", np.array([4, 17]), np.array([0.871, 0.884]))
     >>> str(ranking.merit(17)), str(ranking.compared(4, 17))
@@ -87,13 +87,13 @@ class Ranking:
     learners: NDArray[np.int64]
     """Ids of all learners, increasing."""
     values: NDArray[np.float64]
-    """Value of each learner; minus infinity if it cannot go on."""
+    """Value of each learner; minus infinity if it is not compared."""
     new: float = -math.inf
     """Value of a new learner; minus infinity if there is none."""
     unit: str = ""
     """Words after a value, empty for scores. Scores are shown in the user's direction."""
     excluded: str = ""
-    """Reason why a learner of value minus infinity cannot go on."""
+    """Reason why a learner of value minus infinity is not compared."""
 
     def value(self, learner: int | None) -> float:
         """Return the value of a learner; None stands for a new one."""
@@ -149,7 +149,7 @@ class Extend:
     reason: Reason
     """Reason for this learner and this size."""
     ranking: Ranking | None = field(default=None, compare=False, repr=False)
-    """Ranking that it is the first of; None if learners were not compared."""
+    """Ranking at that moment; None if learners were not compared."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Finish:
     reason: Reason
     """Reason why it is the best."""
     ranking: Ranking | None = field(default=None, compare=False, repr=False)
-    """Ranking that it is the first of; None if learners were not compared."""
+    """Ranking at that moment; None if learners were not compared."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,10 @@ def _fault_of_learner(decision: Decision, pool: Pool) -> str:
 
 
 def _fault_of_size(decision: Decision, pool: Pool, full: int) -> str:
-    """Return why a training cannot be on the size of a decision; empty if it can."""
+    """Return why a decision asks for too many examples or learners; empty if it does not.
+
+    While other learners are busy, a `Propose` beyond the limit means to wait for them.
+    """
     if isinstance(decision, Extend | Propose) and decision.size > full:
         return f"there are {full:,} examples"
     if isinstance(decision, Propose) and not pool.may_propose and not pool.busy:

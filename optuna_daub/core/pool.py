@@ -253,7 +253,7 @@ class Pool(Remembers):
     curves: Curves = field(default_factory=Curves)
     """Curve of every learner; a curve is empty during the first training."""
     busy: frozenset[int] = frozenset()
-    """Ids of learners that other workers train now; they cannot be extended."""
+    """Ids of learners that cannot be extended now, usually since other workers train them."""
     to_come: int | None = 0
     """Number of new learners that may still be proposed, at least 0; None: no limit (open
     pool)."""

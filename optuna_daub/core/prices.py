@@ -173,9 +173,10 @@ def prices(pool: Pool, terms: Terms) -> Prices:
 
     The cost of a training on all the data is divided by the probability that it ends in the time
     left (after a look: in the time that the look leaves). If no end was given, this is the
-    probability t / (t + c) that a search of t seconds goes on for c more [4]. With a time limit,
-    once there is a full-data model, steps are not allowed if that is unlikely, or if the training
-    that they start may end too late. A step that loses more than it gains has a price below 0.
+    probability t / (t + c) that a search of t seconds goes on for c more [4]. With a time limit
+    and a full-data model, a step is not allowed if a training on all the data would probably be
+    late, or if the training that it starts may be. A step that loses more than it gains has a
+    price below 0.
 
     Raises:
         ValueError: before any learner has a score.
@@ -228,7 +229,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     lasted = max(spent, 1e-9) if pool.runs_left is None else math.inf
 
     def in_time(way: float | Numbers, rest: float | Numbers = 1.0) -> Numbers:
-        """Return the probability that what is then left of a full training ends in time.
+        """Return the probability that a full training ends in time; 0 if it is not allowed.
 
         Args:
             way: seconds before it.
@@ -244,7 +245,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     chance, may_start = in_time(0.0), (costs.latest <= left) | (not has_model)
     overhead = HASTE * min(spent, left)
     if pool.runs_left is not None:
-        # A run is worth more as fewer are left, in seconds of the earlier runs.
+        # A run costs more if fewer runs are left, this one included, than learners have scores.
         overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
     later = expected[:, -1] / np.maximum(chance, 1e-9) + effort
     rest_of = rest_after(pool.curves, at[:, None], stops, full)

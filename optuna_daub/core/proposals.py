@@ -20,6 +20,7 @@ from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.forecasts.forecast import Forecaster
 from optuna_daub.core.once import by_content
+from optuna_daub.core.pool import NoProposer
 from optuna_daub.core.pool import Pool
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.pool import rows_of
@@ -28,6 +29,7 @@ from optuna_daub.core.prices import table_of
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
+from optuna_daub.core.space import branches
 from optuna_daub.core.space import deciding
 from optuna_daub.core.space import keys_of
 
@@ -62,7 +64,7 @@ class AroundBest:
         space, curves = pool.known_space, pool.curves
         known = np.flatnonzero(curves.columns(_has_parameters)[:, 0])
         if not len(known):
-            return np.full((1, len(space.dimensions)), np.nan)
+            return NoProposer().candidates(pool)
         rows = curves.once(rows_of, space)[known]
         forecaster = self.forecaster or Process(self.full)
         mean = np.asarray(forecaster.forecasts(pool, self.full).all.mean)[known]
@@ -97,7 +99,7 @@ class LikeRecent:
         space, curves = pool.known_space, pool.curves
         known = np.flatnonzero(curves.columns(_has_parameters)[:, 0])[-N_PROPOSED:]
         if not len(known):
-            return np.full((1, len(space.dimensions)), np.nan)
+            return NoProposer().candidates(pool)
         rows = curves.once(rows_of, space)[known]
         rng = np.random.default_rng(len(curves))
         kept = deciding(space, rows)
@@ -165,12 +167,10 @@ def _random(
 ) -> Rows:
     """Return random points, each in the branch of some learner.
 
-    All branches are equally likely. A branch is given by the deciding words and by the parameters
-    present, since a number may decide on parameters too. Deciding words that no learner has yet
+    All branches (`branches`) are equally likely. Deciding words that no learner has yet
     get points as well, with unknown parameters.
     """
-    of = np.where(decides, np.nan_to_num(rows, nan=-1.0), 0.0)
-    _, first = np.unique(np.hstack([of, np.isnan(rows)]), axis=0, return_index=True)
+    _, first = np.unique(branches(rows, decides), axis=0, return_index=True)
     drawn: Rows = rows[rng.choice(first, size=count)].copy()
     for place, (_, one) in enumerate(space.dimensions):
         is_there = ~np.isnan(drawn[:, place])

@@ -58,8 +58,7 @@ def default_min_resource(max_resource: int, reduction_factor: float) -> int:
     """
     full = whole_number("max_resource", max_resource)
     ratio = _ratio(reduction_factor)
-    most = min(math.floor(full / ratio**2), full - 2)  # b r^2 <= N, and one size between b and N
-    return max(1, min(FIRST_ROWS, max(MIN_ROWS, full // FIRST_DIVISOR), most))
+    return min(FIRST_ROWS, max(MIN_ROWS, full // FIRST_DIVISOR), _largest_first(full, ratio))
 
 
 def geometric_sizes(
@@ -86,7 +85,7 @@ def geometric_sizes(
             raise ValueError(f"`{name}` must be at most {MAX_EXAMPLES:,}, but got {value}.")
     ratio = _ratio(reduction_factor)
     third = smallest * float(ratio) * float(ratio)
-    fits = max(1, min(math.floor(full / ratio**2), full - 2))
+    fits = _largest_first(full, ratio)
     too_few = (
         "`min_resource` * `reduction_factor`^2 must not exceed `max_resource`: a learning curve "
         f"has at least three sizes, but {smallest} * {reduction_factor}^2 = {third:g} > {full}, "
@@ -109,6 +108,11 @@ def geometric_sizes(
     if len(sizes) < MIN_SIZES:  # rounding up may skip a size
         raise ValueError(too_few)
     return tuple(sizes)
+
+
+def _largest_first(full: int, ratio: Fraction) -> int:
+    """Return the largest first size b: b r^2 <= N, and one size between b and N."""
+    return max(1, min(math.floor(full / ratio**2), full - 2))
 
 
 def _ratio(reduction_factor: float) -> Fraction:

@@ -1,8 +1,9 @@
 """Search spaces: points as rows of numbers.
 
-A row has one number per parameter. For a number it is the place of the value in its range, from 0
-to 1, on a logarithmic scale if the range has one. For a word (a categorical value) it is the
-word's number 0, 1, 2, ... It is NaN if the point lacks the parameter.
+A row has one entry per parameter. For a number it is the place of the value in its range, from 0
+to 1 (0.5 if the range has one value only), on a logarithmic scale if the range has one. For a word
+(a categorical value) it is the word's number 0, 1, 2, ... It is NaN if the point lacks the
+parameter.
 """
 
 from __future__ import annotations
@@ -297,6 +298,16 @@ def distances(
 
 def _filled(rows: Rows, is_word: NDArray[np.bool_]) -> Rows:
     return np.where(np.isnan(rows), np.where(is_word, -1.0, 0.5), rows)
+
+
+def branches(rows: Rows, decides: NDArray[np.bool_]) -> Rows:
+    """Return the branch of the space that each point is in, a row of numbers.
+
+    It is given by the deciding words and by which parameters there are, since a number may decide
+    on parameters too.
+    """
+    words = np.where(decides, np.nan_to_num(rows, nan=-1.0), 0.0)
+    return np.hstack([words, np.isnan(rows)])
 
 
 def keys_of(rows: Rows) -> list[bytes]:

@@ -277,7 +277,7 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
 
 
 class SpeedBoostClassifier(PurchasingClassifier):
-    """SpeedBoost: each round takes the largest fall of the exponential loss per cost.
+    """SpeedBoost [2]: each round takes the largest fall of the exponential loss per cost.
 
     Votes have AdaBoost's weights, so the fall has a closed form ([1] Appendix A). Boosting stops
     when the chosen hypothesis cannot be paid.

@@ -4,9 +4,9 @@ Examples of the round's distribution D are drawn by rejection: drawn from the in
 and accepted with probability w = min(1, exp(-margin)). So a round needs only as many examples as
 its stopping rule asks for. Draws are made in blocks, but the rule is asked after each one.
 
-After as many candidates as the table has examples, a round weighs the whole table, which costs no
-more. It then draws from D directly. If even the largest sample would not satisfy the rule, it
-takes the hypothesis that is best on the whole table.
+After as many draws, accepted or not, as the table has examples (at least 10,000), a round weighs
+the whole table, which costs no more. It then draws from D directly. If even the largest sample
+would not satisfy the rule, it takes the hypothesis that is best on the whole table.
 
 [1] J. Chen, J. Xu, "Sampling Adaptively Using the Massart Inequality for Scalable Learning",
     ICMLA 2013. https://dblp.org/search?q=Sampling+Adaptively+Massart+Inequality
@@ -259,8 +259,8 @@ class SampleSource:
             bin_, sign, _ = self._votes[problem][-1]
             return Choice(self._bins.stump(bin_, sign), 0.0)
         edge = 2.0 * selection.accuracy - 1.0
-        # Count half an error more than was drawn. Otherwise a stump without any error among the
-        # draws would outvote all others: [3] Section 4.2.
+        # Count at least half an error. Otherwise a stump without any error among the draws would
+        # outvote all others: [3] Section 4.2.
         edge = min(edge, 1.0 - 1.0 / selection.n_samples)
         bin_ = int(self._stumps[selection.hypothesis])
         return Choice(self._bins.stump(bin_, selection.sign), edge)

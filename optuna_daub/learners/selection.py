@@ -21,8 +21,8 @@ WARM_UP = 30
 """Number of examples after which the stopping rule is first asked ([1] Algorithm HSM)."""
 
 CHUNK = 128
-"""Number of draws between two looks at the stopping rule. It sets the speed only: results do not
-depend on it."""
+"""Number of draws that are handled together. It sets the speed only: results do not depend on
+it."""
 
 
 @dataclass(frozen=True)

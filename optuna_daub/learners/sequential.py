@@ -21,7 +21,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils import column_or_1d
 from sklearn.utils import indexable
 
-from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import named
 from optuna_daub.core.limits import Limits
 from optuna_daub.learners.adaptive import EXPONENTS
 from optuna_daub.learners.base import check_classifier
@@ -81,8 +81,7 @@ class SequentialScorer:
     """True: a score may be on some of the rows. Rules that count all of them refuse it."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rule, str) or self.rule not in EXPONENTS:
-            raise ValueError(f"`rule` must be one of {[*EXPONENTS]}, but got {brief(self.rule)}.")
+        named("rule", self.rule, EXPONENTS)
         self._stopping_rule()
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:

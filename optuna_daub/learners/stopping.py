@@ -87,6 +87,8 @@ def relative_error_size(
 ) -> NDArray[np.float64]:
     """Return the n from which a mean is within `epsilon` times its expectation.
 
+    This is rule (2) of [1]. The learners here use the other two.
+
     Args:
         mean: mean of the outcomes so far, in [0, 1]; with 0 the result is infinity.
         epsilon: relative error, positive.

@@ -29,6 +29,7 @@ from optuna_daub.core.pool import rows_of
 from optuna_daub.core.space import Numbers
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
+from optuna_daub.core.space import branches
 from optuna_daub.core.space import deciding
 from optuna_daub.core.space import keys_of
 
@@ -78,7 +79,7 @@ class Seconds(NamedTuple):
         kind would ever be tried.
 
         Args:
-            left: seconds after which all trainings stop; infinite for no limit.
+            left: seconds left; a longer training counts as this long. Infinite for no limit.
 
         >>> seconds = Seconds(np.zeros(2), np.array([0.0, 1.0]))
         >>> seconds.expected().round(2), seconds.expected(left=2.0).round(2)
@@ -328,8 +329,7 @@ def _less(logs: Numbers, algorithms: list[bytes], medians: Mapping[bytes, float]
 
 def _algorithms(rows: Rows, decides: NDArray[np.bool_]) -> list[bytes]:
     """Return the algorithm of each point: its deciding words, and which parameters it has."""
-    words = np.where(decides, np.nan_to_num(rows, nan=-1.0), 0.0)
-    return keys_of(np.hstack([words, np.isnan(rows)]))
+    return keys_of(branches(rows, decides))
 
 
 def typical_seconds(curves: Curves, size: int, full: int) -> dict[int, float]:

@@ -85,7 +85,8 @@ class Points:
 
     def _columns(self) -> tuple[Numbers, Numbers, Numbers]:
         """Return three tables: logarithms of whole numbers, other numbers with their logarithms,
-        and a column of 0 and 1 for each word. NaN for numbers that a point lacks."""
+        and a column for each word: 1 / sqrt(2) if the point has it, else 0, so two words are at
+        distance 1. NaN for numbers that a point lacks."""
         counts = self.count * self.space.log_counts(self.rows)
         numbers = self.rows[:, ~self.space.is_whole & ~self.space.is_word]
         # Time may be proportional to a value or to its logarithm, on any scale of its range.

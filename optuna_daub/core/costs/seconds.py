@@ -5,7 +5,8 @@ The logarithm of the seconds of learner i on n of N examples, L = ln(n / N), is
     y_i(n) = level + alpha L + c q(L)  +  f(x_i) + g(x_i) L  +  u_i + s_i L + r_i q(L)  +  noise
 
 ================  =================================================================================
-level             shared level at the pivot, a size below N, with a very wide prior
+level             shared level at the pivot, a size below N, with a very wide prior. L and q(L)
+                  are counted from there (`_basis`)
 alpha             shared exponent of growth
 q(L)              (exp(kappa L) - 1) / kappa: late growth. On little data the constant part of a
                   training's time hides the part that grows
@@ -297,6 +298,7 @@ def fit(
     )
     variances, trust = believed, np.ones(len(which))
     last = np.s_[-MOST_TUNED:]
+    # Of the last observations: the shared covariance, those of each part, outcomes and weights.
     few, some, rests, their = shared[last, last], parts[:, last, last], above[last], trust[last]
     some = some.reshape(len(some), -1)
     for _ in range(ITERATIONS):

@@ -203,7 +203,7 @@ class Forecaster(ABC):
         """Return how much a score at `at` would change each forecast's mean at `size`.
 
         The numbers are standard deviations, in one array for learners and one for candidates. By
-        default they are those of the forecasts at `at`.
+        default they are the smaller ones of the beliefs at the two sizes.
         """
         count = len(pool.curves)
         scale = np.minimum(self.beliefs(pool, at)[1], self.beliefs(pool, size)[1])

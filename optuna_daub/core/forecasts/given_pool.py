@@ -43,8 +43,8 @@ from optuna_daub.core.space import Space
 
 MOST_TAKING_PART = 160
 """Largest number of learners in the process: half of them the best ones, half those tried last. So
-a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`). There may
-be half as many lost ones in addition."""
+a decision costs the same in a study of 20,000 learners (`benchmarks/decision_cost.py`). In
+addition there may be half as many lost ones, and as many busy ones."""
 MOST_SCORES = 2 * MOST_TAKING_PART
 """Largest number of scores in the process; a fit costs their cube: with 2,240 it takes 47 seconds,
 with 320 one. Learners of other policies have a dozen scores, those of the default rule about

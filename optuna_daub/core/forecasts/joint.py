@@ -203,7 +203,7 @@ class _Study(NamedTuple):
 
     prior: Prior
     unit: float
-    """Score that is 1 here."""
+    """Number by which all scores here are divided."""
     first_size: float
     """Smallest size of the study."""
     is_begun: NDArray[np.bool_]
@@ -224,7 +224,7 @@ class _Study(NamedTuple):
         return way, np.column_stack([ways, way * at.q])
 
     def ahead(self, size: int, at: _Learners) -> tuple[Numbers, Numbers]:
-        """Return mean and squared scale of every learner's score at a size."""
+        """Return mean and variance of every learner's score at a size."""
         way, rows = self.rows(size, at)
         of_all = np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)
         mean = at.score + rows @ self.shared + way * at.effect

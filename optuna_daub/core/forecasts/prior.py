@@ -1,6 +1,7 @@
 """Prior of the process in `process`: its numbers, and distributions of its hyperparameters.
 
-A length scale grows with the square root of the number of parameters, as distances do [1].
+A length scale grows with the square root of the number of parameters that vary, as distances do
+[1].
 
 [1] C. Hvarfner, E. O. Hellsten, L. Nardi, "Vanilla Bayesian Optimization Performs Great in High
     Dimensions", ICML 2024. https://arxiv.org/abs/2402.02229
@@ -23,8 +24,8 @@ class Scales(NamedTuple):
     """One number for each kind of hyperparameter."""
 
     length: float
-    """Length scale of one parameter, in ranges divided by sqrt(D). D is the number of
-    parameters."""
+    """Length scale of one parameter in ranges, divided by sqrt(D). D is the number of parameters
+    that vary, at least 1."""
     f: float
     """Standard deviation of f, in standard deviations of the scores, as for all below."""
     g: float
@@ -89,7 +90,8 @@ def _fitted() -> Prior:
 
 PRIOR = _fitted()
 """Fitted to searches on surrogates, and judged on others, by `benchmarks/fit/process.py`. The
-length and the bend were chosen by what searches lose and intervals hold (`--values` there): a
-bend of 0.5 has the same densities, also of boosted trees (`--tables`). The mean and the standard
-deviation of the slope in effort were chosen by what searches on all surrogates lose. Compared were
-means of 0, 0.3 and 0.4 with standard deviations of 0.3, 0.2 and 0.4 (`--number effort_mean`)."""
+length and the bend were chosen by the losses of searches and by how often intervals hold
+(`--values` there), since a bend of 0.5 has the same densities, also of boosted trees (`--tables`).
+The mean and the standard deviation of the slope in effort were chosen by what searches on all
+surrogates lose. Compared were means of 0, 0.3 and 0.4 with standard deviations of 0.3, 0.2 and 0.4
+(`--number effort_mean`)."""

@@ -3,7 +3,7 @@
 Learner i has parameters x_i. With d = log2(N / n) doublings of the training set left, its score is
 
     y_i(d) = A_i - phi(d) B_i + W_i(phi(d)) + noise,   phi(d) = (2^(c d) - 1) / (2^(3 c) - 1)
-    A_i = m + e c_i + f(x_i) + u_i          the level: its score on all N examples
+    A_i = m + e t_i + f(x_i) + u_i          the level: its score on all N examples
     B_i = b + g(x_i)                        the gain: what it still gains from N / 8 on
     W_i = V + its own walk                  the walk: the rest of its way to N
 
@@ -13,7 +13,7 @@ gain that all share; u_i is the learner's own effect. Walks are Wiener processes
 All learners share V, of variance v^2 phi: if learning curves of this table bend otherwise than
 phi, they all do. So forecasts err alike, and the ranking of learners is surer than their scores. A
 learner's own walk has variance w^2 phi. So a score at N / 2 says more of that at N than one at
-N / 64. c_i is the learner's *effort*, the logarithm of its seconds on N examples, less the
+N / 64. t_i is the learner's *effort*, the logarithm of its seconds on N examples, less the
 median of learners of its algorithm. Parameters that cost time are in a space because they help: so
 the slope e is believed to be positive, and the scores decide by how much.
 

@@ -31,7 +31,7 @@ def monotone(scores: Sequence[float]) -> list[float]:
 
     A learning curve should not fall with more data. If the newest score is below the one before,
     both are replaced by their mean. This is done for each new score in turn, with the values
-    replaced so far.
+    replaced so far, so the result may still fall.
 
     >>> monotone([0.80, 0.76])
     [0.78, 0.78]

@@ -150,7 +150,8 @@ def confidence_interval(
     Each end is the best one of all trainings, so it never expands ([1] Section "Algorithm").
     A training scored on all validation examples has its score as lower end. If it was also
     trained on all examples, both ends are its score. If the ends would cross, one of the
-    conditions above does not hold; then the lower end, which needs fewer of them, counts.
+    conditions above does not hold, or an interval is wrong by chance; then the lower end, which
+    needs fewer conditions, counts.
     Trainings with a score that is not finite count for nothing.
 
     Args:

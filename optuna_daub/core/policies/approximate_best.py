@@ -21,6 +21,7 @@ import numpy as np
 from optuna_daub.core.checks import flag
 from optuna_daub.core.checks import number
 from optuna_daub.core.checks import whole_number
+from optuna_daub.core.curve import LOST
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.decision import Decision
@@ -91,7 +92,7 @@ class ABC(Policy):
     """ABC: drop learners whose intervals are too low, train the others further ([1] Algorithm 1).
 
     Every learner is first trained once on the smallest size. Then a learner is dropped if its
-    upper end is below the largest lower end plus `epsilon`, and the scheduler chooses which of
+    upper end is at most the largest lower end plus `epsilon`, and the scheduler chooses which of
     the others goes on to its next size. The last one left is the answer; with `refit` it is then
     trained on all examples.
 
@@ -119,8 +120,8 @@ class ABC(Policy):
     """Largest loss against the best learner, in (0, 1), in units of the score. The default is the
     accuracy loss that [1] Section 5 reports."""
     delta: float = 0.05
-    """Probability of a larger loss, in (0, 1). [1] names no default. It enters under a logarithm,
-    so the cost hardly depends on it."""
+    """Probability of a larger loss, in (0, 1). The default is not from [1]. It enters under a
+    logarithm, so the cost hardly depends on it."""
     confidence: HalfWidth = hoeffding.half_width
     """Inequality of the intervals; Hoeffding's is that of [1]."""
     scheduler: Scheduler = gradient_ci
@@ -202,7 +203,7 @@ class ABC(Policy):
         guess = self.guess(pool, learner)
         probes = [seen for curve in pool.curves.values() for seen in curve.observations]
         rule = self.confidence.__module__.rpartition(".")[2].replace("_", "-").title()
-        lost = sum(curve.cause not in ("", "ruled out") for curve in pool.curves.values())
+        lost = sum(curve.cause in LOST for curve in pool.curves.values())
         left_out = f" ({lost} failed or infeasible, of which nothing is claimed)" if lost else ""
         return (
             f"Learner {learner} is within {guess.gap_shown} of the best of {self._n(pool)} "
@@ -256,10 +257,9 @@ class ABC(Policy):
         limit = max(ends.lower for ends in alive.values()) + self.epsilon
         others = []
         for i, ends in intervals.items():
-            # A learner was dropped because its upper end was within `epsilon` of the largest lower
-            # end. If the learner with that lower end has failed since, `limit` need not hold for
-            # the dropped one.
-            is_lost = pool.curves[i].cause not in ("", "ruled out")
+            # A dropped learner's upper end was within `epsilon` of the largest lower end. If the
+            # learner with that end has failed since, `limit` need not hold for the dropped one.
+            is_lost = pool.curves[i].cause in LOST
             if i != learner:
                 others.append(min(ends.upper, limit) if is_lost else ends.upper)
         if pool.may_propose:

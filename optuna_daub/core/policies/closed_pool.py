@@ -25,7 +25,6 @@ and adult would be left out.
 from __future__ import annotations
 
 import math
-from typing import Literal
 from typing import NamedTuple
 
 import numpy as np
@@ -35,10 +34,7 @@ from optuna_daub.core.boxes import index
 from optuna_daub.core.boxes import index_with_look
 from optuna_daub.core.boxes import kept_after
 from optuna_daub.core.costs.cost_model import CostModel
-from optuna_daub.core.costs.cost_model import InExamples
-from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.cost_model import is_timed
 from optuna_daub.core.costs.going_on import of_new_examples
 from optuna_daub.core.costs.going_on import rest_after
 from optuna_daub.core.curve import LearningCurve
@@ -60,9 +56,9 @@ from optuna_daub.core.steps import start_near
 
 
 FIRST_SHARE = 1 / 16
-"""Share of all the data that every learner starts on. Halving by 1/4 that ends at N starts there
-too. Starting at N / 64 loses learners of LCDB that improve late (`python
-benchmarks/replay.py`)."""
+"""Share of all the data that every learner starts on. Successive halving that keeps a quarter at N
+/ 16 and N / 4 starts there too. Starting at N / 64 loses learners of LCDB that improve late
+(`python benchmarks/replay.py`)."""
 PRICE = 0.1
 """Default price; `python -m benchmarks.fit.closed_pools` shows loss and cost with others."""
 
@@ -78,12 +74,10 @@ class ClosedTerms(NamedTuple):
     """Training sizes, at least three, increasing; the last is the full training set (N)."""
     forecaster: Forecaster
     """Forecaster of the scores."""
-    cost: Literal["seconds", "examples"]
-    """Unit of costs."""
+    cost: CostModel
+    """Model of costs."""
     price: float
-    """Smallest improvement for a full training at half of the cost of training everything. It is a
-    share of the best score minus the median first one, at least 0. With 0 all learners are trained
-    on all the data."""
+    """Smallest improvement that is worth a full training, as in `ValuePerSecond`."""
 
 
 class Boxes(NamedTuple):
@@ -115,8 +109,8 @@ def decide(pool: Pool, terms: ClosedTerms) -> Decision:
     if len(places):
         chosen = int(places[found.values[places].argmax()])
         # While all scores are equal, trainings cost nothing and every index is the best score. So
-        # a learner that is level goes on, once there is a score to beat: before, both are minus
-        # infinity.
+        # a learner whose index equals the score to beat goes on, if there is such a score: without
+        # one it is minus infinity, as an index may be.
         value, has_rival = found.values[chosen], math.isfinite(found.to_beat)
         is_level = has_rival and value == found.to_beat and _asked(pool, terms) == 0.0
         if value > found.to_beat or is_level:
@@ -140,9 +134,11 @@ def boxes(pool: Pool, terms: ClosedTerms) -> Boxes:
     cost = costs_of(pool, terms, (full,))
     to_full = cost.expected()[:, 0]
     later = terms.price * _asked(pool, terms)  # cost of a full training
-    left = math.inf if pool.left is None or not _is_in_seconds(pool, terms) else pool.left.seconds
-    runs = begun & pool.is_free & ~is_full & (to_full <= left)
-    may_start = np.ones(len(runs), bool)
+    left = math.inf
+    if pool.left is not None and terms.cost.is_in_seconds(pool):
+        left = pool.left.seconds
+    may_run = begun & pool.is_free & ~is_full & (to_full <= left)
+    may_start = np.ones(len(may_run), bool)
     if is_full.any():  # before that a model is worth being late
         may_start = (cost.latest <= left)[:, 0]
     # Learners that another worker trains now count with their forecasts.
@@ -151,11 +147,11 @@ def boxes(pool: Pool, terms: ClosedTerms) -> Boxes:
     to_beat = max(best, float(mean[away].max(initial=-math.inf)))
     # [1]: the reservation value of a learner that goes straight to all the data.
     values = np.where(is_full, table.score, -math.inf)
-    straight = (runs & may_start) | (away & ~is_full)
+    straight = (may_run & may_start) | (away & ~is_full)
     values = np.where(straight, index(mean, sd, later), values)
     size = np.full(len(values), full)
     stops = [
-        (stop, np.flatnonzero(runs & (table.size < stop))) for stop in spaced(terms.sizes)[1:]
+        (stop, np.flatnonzero(may_run & (table.size < stop))) for stop in spaced(terms.sizes)[1:]
     ]
     stops = [(stop, some) for stop, some in stops if len(some)]
     if not stops:
@@ -183,8 +179,8 @@ def boxes(pool: Pool, terms: ClosedTerms) -> Boxes:
 def _is_last_chance(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]) -> bool:
     """Return whether after another first training one on all the data may end too late.
 
-    The latter is that of the best forecast, or if even that is too long now, the shortest one. If
-    none is in time now, all may still be tried.
+    The latter is that of the best forecast among learners expected to end in time. If there is
+    none, all may still be tried.
 
     Args:
         pool: the pool.
@@ -193,7 +189,7 @@ def _is_last_chance(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]) 
     """
     table, full = pool.once(table_of), terms.sizes[-1]
     begun = np.flatnonzero(table.is_scored & pool.is_free & (table.size < full))
-    if pool.left is None or not _is_in_seconds(pool, terms) or not len(begun):
+    if pool.left is None or not terms.cost.is_in_seconds(pool) or not len(begun):
         return False
     left, cost = pool.left.seconds, costs_of(pool, terms, (full,)).part(begun)
     expected, latest = cost.expected()[:, 0], cost.latest[:, 0]
@@ -217,7 +213,7 @@ def _has_time_for_two(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]
 
 def _next_first(pool: Pool, terms: ClosedTerms, waiting: NDArray[np.int64]) -> float | None:
     """Return the seconds within which the next first training ends; None if there is none."""
-    first = _model(terms).seconds(pool, (start_near(terms.sizes, FIRST_SHARE),)).latest[:, 0]
+    first = terms.cost.seconds(pool, (start_near(terms.sizes, FIRST_SHARE),)).latest[:, 0]
     following = first[waiting[:1]] if len(waiting) else first[len(pool.curves) :]
     return float(np.median(following)) if len(following) else None
 
@@ -234,7 +230,7 @@ def _asked(pool: Pool, terms: ClosedTerms) -> float:
     # Take predicted costs of each learner's largest training: one slow call must not count.
     reached, place = np.unique(table.size[begun].astype(int), return_inverse=True)
     sizes = (*reached.tolist(), terms.sizes[-1])
-    costs = _model(terms).seconds(pool, sizes).part(np.flatnonzero(begun)).expected()
+    costs = terms.cost.seconds(pool, sizes).part(np.flatnonzero(begun)).expected()
     share = float(costs[np.arange(len(costs)), place].sum() / costs[:, -1].sum())
     # With odds, any price ends a pool of near ties before all are trained.
     return gained * share / max(1.0 - share, 1e-9)
@@ -242,17 +238,8 @@ def _asked(pool: Pool, terms: ClosedTerms) -> float:
 
 def costs_of(pool: Pool, terms: ClosedTerms, sizes: tuple[int, ...]) -> Seconds:
     """Return the cost of training each learner, shape (learners, sizes)."""
-    found = of_new_examples(_model(terms).seconds(pool, sizes), pool, sizes)
+    found = of_new_examples(terms.cost.seconds(pool, sizes), pool, sizes)
     return found.part(np.arange(len(pool.curves)))
-
-
-def _model(terms: ClosedTerms) -> CostModel:
-    return InSeconds(terms.sizes[-1]) if terms.cost == "seconds" else InExamples()
-
-
-def _is_in_seconds(pool: Pool, terms: ClosedTerms) -> bool:
-    """Return whether the time left can be compared with costs."""
-    return terms.cost == "seconds" and pool.curves.once(is_timed)
 
 
 def _first_score(curve: LearningCurve) -> tuple[float]:

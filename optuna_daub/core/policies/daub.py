@@ -107,7 +107,7 @@ class DAUB(Policy):
 
     def decide(self, pool: Pool) -> Decision:
         """Return the next decision ([1] Alg. 1)."""
-        table = pool.once(self._ranked)
+        table = pool.once(self._table)
         learners = pool.curves
         free = pool.is_free
         # [1] Alg. 1, lines 2-4: every learner gets its first sizes before any gets more.
@@ -135,7 +135,7 @@ class DAUB(Policy):
 
     def interval(self, pool: Pool, learner: int) -> Interval:
         """Return the range up to the learner's bound; without ends before its first sizes."""
-        table = pool.once(self._ranked)
+        table = pool.once(self._table)
         place = int(np.searchsorted(table.learners, learner))
         seen = len(pool.curves[learner].observations)
         if seen < len(self.first_sizes) and table.size[place] < self.sizes[-1]:
@@ -143,7 +143,7 @@ class DAUB(Policy):
         upper = float(table.bound[place])
         return Interval(upper=upper) if math.isfinite(upper) else Interval()
 
-    def _ranked(self, pool: Pool) -> _Table:
+    def _table(self, pool: Pool) -> _Table:
         """Return the table of all learners."""
         full = self.sizes[-1]
         facts = pool.curves.columns(_facts)

@@ -103,8 +103,8 @@ class ValuePerSecond(Policy):
     def decide(self, pool: Pool) -> Decision:
         """Return the next decision."""
         if pool.to_come is not None:
-            forecaster = self._forecaster(pool)
-            terms = closed_pool.ClosedTerms(self.sizes, forecaster, self.cost, self.price)
+            forecaster, cost = self._forecaster(pool), self.terms.cost
+            terms = closed_pool.ClosedTerms(self.sizes, forecaster, cost, self.price)
             return closed_pool.decide(pool, terms)
         table, stops = pool.once(table_of), stops_of(self.sizes)
         if not table.is_scored.any():
@@ -173,8 +173,8 @@ class ValuePerSecond(Policy):
         """Return each learner's forecast at N minus the cost of a training there.
 
         The cost is converted at the largest price, so a base sampler that maximises this proposes
-        points that are good for their cost. In a closed pool, and before the first full-data
-        model, it is the forecast alone.
+        points that are good for their cost. In a closed pool, before the first full-data model,
+        or with costs in examples, it is the forecast alone.
         """
         mean = np.asarray(self.forecasts(pool, self.sizes[-1]).all.mean)
         if pool.to_come is not None or not pool.once(table_of).is_scored.any():
@@ -230,7 +230,7 @@ class ValuePerSecond(Policy):
         return "second" if self.terms.cost.is_in_seconds(pool) else "example"
 
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
-        """Return both ends of every learner's interval, shape (learners, 2)."""
+        """Return both ends of every learner's interval, shape (2, learners)."""
         forecast = self.forecasts(pool, self.sizes[-1]).all
         return np.stack([np.atleast_1d(forecast.quantile(p)) for p in (0.05, 0.95)])
 

@@ -17,6 +17,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Propose
+from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.policies.closed_pool import ClosedTerms
 from optuna_daub.core.policies.closed_pool import _asked
@@ -29,9 +30,10 @@ from optuna_daub.core.proposals import Given
 
 SIZES = (500, 1000, 2000, 4000, 8000, 16000)
 FIRST = 1000
+IN_EXAMPLES, IN_SECONDS = InExamples(), InSeconds(SIZES[-1])
 
 
-def terms(price=0.1, cost="examples"):
+def terms(price=0.1, cost=IN_EXAMPLES):
     return ClosedTerms(SIZES, Joint(), cost, price)
 
 
@@ -125,7 +127,7 @@ def test_a_higher_price_costs_no_more(seed):
 @pytest.mark.parametrize(("other", "price"), [(0.7, 1.0), (0.7, 0.0), (0.8, 1.0)])
 def test_nobody_starts_who_would_be_late(other, price):
     pool = pool_of([{FIRST: 0.8}, {FIRST: other}], [[1.0], [1.0]])
-    rule = terms(cost="seconds", price=price)
+    rule = terms(cost=IN_SECONDS, price=price)
     assert isinstance(decide(pool, rule), Extend)
     late = dataclasses.replace(pool, left=Cost(seconds=2.0))
     end = decide(late, rule)
@@ -138,7 +140,7 @@ def test_once_there_is_a_model_no_training_starts_that_may_be_late(has_model):
     """It is in time on average, but not in nine of ten cases. Nothing stops it."""
     first = {FIRST: 0.8, 16000: 0.81} if has_model else {FIRST: 0.8}
     pool = pool_of([first, {FIRST: 0.79}], [[1.0, 16.0], [1.0]])
-    rule = terms(cost="seconds")
+    rule = terms(cost=IN_SECONDS)
     seconds = InSeconds(16000).seconds(pool, (16000,)).part(np.array([1]))
     left = 1.05 * float(seconds.expected()[0, 0])
     assert seconds.latest.min() > left
@@ -177,7 +179,7 @@ def test_one_diverged_learner_changes_neither_winner_nor_cost_by_much(seed):
 def test_the_expected_cost_is_above_the_median_where_less_is_known():
     pool = pool_of([{FIRST: 0.8}, {FIRST: 0.7, 4000: 0.8}], [[1.0], [1.0, 4.0]])
     median = [16.0, 16.0]
-    found = costs_of(pool, terms(cost="seconds"), (16000,)).expected()[:, 0]
+    found = costs_of(pool, terms(cost=IN_SECONDS), (16000,)).expected()[:, 0]
     assert found[0] > found[1] > 0.95 * median[1]
 
 
@@ -212,7 +214,7 @@ def test_a_look_leaves_only_its_later_examples_to_be_trained_on():
         first, second = curve.observations
         second = dataclasses.replace(second, examples=3500)
         curves.append(LearningCurve(curve.learner, (first, second)))
-    rule, pool = terms(cost="seconds"), Pool(Curves(curves), to_come=0)
+    rule, pool = terms(cost=IN_SECONDS), Pool(Curves(curves), to_come=0)
     way, straight = costs_of(pool, rule, (8000, 16000)).expected()[0]
     left = straight + 0.5 * way
     found = boxes(dataclasses.replace(pool, left=Cost(0, left)), rule)
@@ -222,7 +224,7 @@ def test_a_look_leaves_only_its_later_examples_to_be_trained_on():
 @pytest.mark.parametrize("limit", [24.0, 40.0, 60.0])
 def test_with_a_time_limit_a_model_is_made_though_not_all_learners_were_tried(limit):
     """A first training takes a second, one on all the data 16: 100 learners are too many."""
-    known, rule = made(1, 100), terms(cost="seconds")
+    known, rule = made(1, 100), terms(cost=IN_SECONDS)
     pool, spent = Pool(Curves([LearningCurve(i) for i in known]), to_come=0), 0.0
     while spent < limit:
         decision = decide(dataclasses.replace(pool, left=Cost(0, limit - spent)), rule)
@@ -241,7 +243,7 @@ def test_time_kept_for_a_training_that_is_not_worth_it_is_for_untried_learners()
     pool = pool_of([{1000: 0.8, 16000: 0.9}, {1000: 0.6}], [[6.0, 100.0], [6.0]])
     for left in (130.0, 200.0, 1000.0):
         limited = dataclasses.replace(pool, to_come=18, left=Cost(0, left))
-        assert isinstance(decide(limited, terms(cost="seconds")), Propose)
+        assert isinstance(decide(limited, terms(cost=IN_SECONDS)), Propose)
 
 
 def test_a_space_without_further_points_is_no_reason_to_hurry():
@@ -249,4 +251,4 @@ def test_a_space_without_further_points_is_no_reason_to_hurry():
     pool = dataclasses.replace(pool, to_come=1, proposer=Given(np.empty((0, 0))))
     for left in (0.5, 16.5, 100.0):
         limited = dataclasses.replace(pool, left=Cost(0, left))
-        assert isinstance(decide(limited, terms(cost="seconds")), Propose)
+        assert isinstance(decide(limited, terms(cost=IN_SECONDS)), Propose)
