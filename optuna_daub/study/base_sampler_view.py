@@ -55,17 +55,17 @@ class BaseSamplerStudy(optuna.Study):
         self.is_stopped = False
         """True if the sampler has nothing left to propose."""
 
-        of, known = Pool(), dict[int, float]()
+        last, worths = Pool(), dict[int, float]()
 
         def values() -> Mapping[int, float]:
-            nonlocal of, known
+            nonlocal last, worths
             pool = worker.pool(policy)
             # Samplers ask for each parameter in turn. Between two of them only the time left
             # changes.
-            if pool.curves is not of.curves or pool.runs_left != of.runs_left:
-                of = pool
-                known = dict(zip(pool.curves, policy.worth(pool).tolist(), strict=True))
-            return known
+            if pool.curves is not last.curves or pool.runs_left != last.runs_left:
+                last = pool
+                worths = dict(zip(pool.curves, policy.worth(pool).tolist(), strict=True))
+            return worths
 
         storage = _RowStorage(log.storage_of(study), worker, values)
         super().__init__(study.study_name, storage, study.sampler, study.pruner)

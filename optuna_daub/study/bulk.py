@@ -65,9 +65,9 @@ def replace_trials(storage: BaseStorage, study_id: int, rows: Sequence[FrozenTri
     """Replace the trials of a study by `rows`, and return the study's id.
 
     In a database the study and its trials keep their ids. Other storages cannot write finished
-    trials again. There new rows are added at the end, and unfinished ones are left out. If a row
-    has changed otherwise, the study is deleted and created anew: it gets a new id and loses its
-    attributes.
+    trials again. There new rows are added at the end, to a journal finished ones only. If an
+    earlier row has changed too much (`_looks_like`), the study is deleted and created anew: it
+    gets a new id and loses its attributes.
 
     Args:
         storage: storage of the study.

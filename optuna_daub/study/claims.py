@@ -27,6 +27,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.exploring import fixed_text
+from optuna_daub.study.known import Known
 from optuna_daub.study.messages import TAKEN_FOR_DEAD
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.records import Run
@@ -88,7 +89,7 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
     if run.learner != trial.number or run.inherited:
         return run
     study, number = trial.study, trial.number
-    patience = time.monotonic() + worker.patience.rival
+    deadline = time.monotonic() + worker.patience.rival
     while True:
         # Look and compare under one lock, so a thread sees the learners that others have settled.
         # Otherwise two with the same parameters could each miss the other, and both go on.
@@ -106,7 +107,7 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
                 return repeating(study, worker, trial, run, other)
             # A rival that does not step back in time counts as dead; its parameters must not be
             # lost with it. If it returns, it finds this learner settled and steps back.
-            if not known.is_contested(number, worker.newcomers) or time.monotonic() > patience:
+            if not known.is_contested(number, worker.newcomers) or time.monotonic() > deadline:
                 worker.newcomers[number] = True
                 started = run
                 if not known.curves[number].observations:
@@ -127,11 +128,12 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
 def settle_at_end(
     study: optuna.Study, worker: Worker, trial: FrozenTrial, run: Run, state: TrialState
 ) -> Run:
-    """Return the run of a trial that ends; it is idle if another learner has its parameters.
+    """Return the run of a trial that ends.
 
-    So parameters are also compared if the objective asks for no sizes, or fails before it does. A
-    failure before anything was trained does not count: the program may be at fault, not the
-    parameters.
+    It is idle if another learner has its parameters, and it was pruned, or failed before it was
+    settled. So parameters are also compared if the objective asks for no sizes, or fails before it
+    does. A failure before anything was trained does not count: the program may be at fault, not
+    the parameters.
     """
     number, is_begun = trial.number, worker.known.is_begun
     is_unsettled = state == TrialState.FAIL and worker.newcomers.get(number) is False
@@ -176,7 +178,13 @@ def _started(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> R
 
 
 def claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
-    """Return a run once its claim is certain. None if there is nothing to run now."""
+    """Return the trial's run, which may be idle, once its claim is certain.
+
+    None if it must wait; an idle run is stored then.
+
+    Raises:
+        TakenError: if another worker or thread has this trial.
+    """
     study, worker, trial = asking.study, asking.worker, asking.trial
     number = trial.number
     # Look, choose and write under one lock, so a second thread of this process sees the claim of
@@ -228,7 +236,7 @@ def _check_own(study: optuna.Study, worker: Worker, trial: FrozenTrial) -> None:
         raise TakenError(f"Trial {number} was handed to two workers.")
 
 
-def _offer(asking: Asking, *, may_be_late: bool = True, is_over: bool = False) -> Run | None:
+def _offer(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
     """Return the run that the trial should have; None if it must wait."""
     worker, trial, policy = asking.worker, asking.trial, asking.policy
     number = trial.number
@@ -302,29 +310,43 @@ def _first_size(worker: Worker, policy: Policy) -> int:
     return decision.size if isinstance(decision, Propose) else policy.sizes[0]
 
 
+def _rivals(known: Known, number: int, run: Run) -> list[int]:
+    """Return the other trials that claim the learner of a trial's written run.
+
+    Raises:
+        TakenError: if another worker has this trial, and has overwritten the run.
+    """
+    if known.runs[number].worker != run.worker:
+        raise TakenError(f"Trial {number} was handed to two workers.")
+    return [n for n, other in known.runs.items() if other.learner == run.learner and n != number]
+
+
 def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
-    """Return whether a written claim is the only one on its learner."""
+    """Return whether a written claim is the only one on its learner.
+
+    Raises:
+        TakenError: if another worker has this trial.
+    """
     assert run.learner is not None
     number, known = trial.number, worker.known
     # If this takes over a dead worker's mere claim, others may have taken its place meanwhile.
     mere, is_new = known.learners.get(run.learner), run.learner == number
     # Enqueued trials always have a place, also one without parameters, `enqueue_trial({})`.
     takes_place = not records.is_enqueued(trial) and (is_new or (mere and mere.is_blank))
-    patience = time.monotonic() + worker.patience.rival
+    deadline = time.monotonic() + worker.patience.rival
     while True:
         if number not in known.runs:
             return False  # others declared this worker dead
+        rivals = _rivals(known, number, run)
         if known.curves[run.learner].size != run.inherited:
             return False  # others trained it between the decision and the claim
         excess = known.too_many(run.learner) if takes_place else ()
-        rivals = [n for n, other in known.runs.items() if other.learner == run.learner]
-        rivals.remove(number)
         if not rivals and excess == ():
             return True
         # If both saw each other and stepped back, nobody would run the learner. So the lower
         # number waits for the other to step back. A dead one never does.
         is_last = excess is None or min(rivals, default=number) < number
-        if is_last or time.monotonic() > patience:
+        if is_last or time.monotonic() > deadline:
             return False
         time.sleep(RIVAL_PAUSE)
         known = worker.look()

@@ -103,8 +103,8 @@ def close(
     ending = _Ending(study, worker, trial, run, policy, state)
     _keep_value(ending, values)
     _learn(ending, assigned, learn)
-    # Under the lock: another thread could look and assign this learner again before the failure of
-    # this run is stored.
+    # Under the lock: a look of another thread would undo `foresee`, which counts this trial as it
+    # will end.
     with worker.lock:
         if worker.look().is_given_up(number):
             log.write_summary(study, trial, {"reason": TAKEN_FOR_DEAD})
@@ -125,7 +125,7 @@ def close(
 
 
 def take_back(worker: Worker, values: Sequence[float] | None) -> None:
-    """Keep the early return value of a trial from becoming the study's best value.
+    """Replace a value that must not count by the worst one, so it is never the study's best.
 
     Optuna stores the trial as COMPLETE in any case, with this list object as its values, so the
     list is changed in place.
@@ -198,7 +198,8 @@ def _keep_score(ending: _Ending, score: float) -> None:
     full_size = policy.sizes[-1]
     if policy.needs.training_scores == "required" or not is_finite(score):
         return
-    # If others were trained on less, this is Optuna's idiom for a trial that cannot be trained.
+    # If others were trained on less, the objective asks for sizes. Here it has returned before it
+    # asked, to reject the parameters.
     some = islice((curve.sizes for curve in worker.known.curves.values()), N_COMPARED)
     if any({*sizes} - {full_size} for sizes in some):
         return
@@ -251,7 +252,7 @@ def _close_run(ending: _Ending) -> None:
     assert learner is not None
     study, worker, trial, policy = ending.study, ending.worker, ending.trial, ending.policy
     number = trial.number
-    failure, told = _failure(ending), worker.known.unfinished
+    failure, unfinished = _failure(ending), worker.known.unfinished
     if failure is not None:
         log.write_failure(study, trial, failure)
         if failure.is_final:
@@ -259,10 +260,10 @@ def _close_run(ending: _Ending) -> None:
     # Optuna stores the state after this. If that is not COMPLETE, no trial will hold the
     # full-data score, and the learner must be trained there once more.
     lost = ending.policy.sizes[-1] if ending.state != TrialState.COMPLETE else None
-    if number in told and (failure is not None or lost in told[number].observations):
-        seen = told[number].observations.items()
+    if number in unfinished and (failure or lost in unfinished[number].observations):
+        seen = unfinished[number].observations.items()
         kept = {n: x for n, x in seen if n != lost or not x.is_finite}
-        worker.foresee(replace(told[number], failure=failure, observations=kept))
+        worker.foresee(replace(unfinished[number], failure=failure, observations=kept))
     found = worker.known.learners[learner]
     if found.curve.has_failed:
         _logger.warning("Learner %d is dropped: %s.", learner, found.curve.dropped)
@@ -290,15 +291,18 @@ def _failure(ending: _Ending) -> Failure | None:
     size = max(trained_on, next_size(sizes, curve.size) or sizes[-1])
     me = liveness.this_worker()
     if state == TrialState.COMPLETE:
-        # The idiom for infeasible trials: return a value before the last size.
+        # A value returned before the last size rejects the parameters.
         error = f"the objective returned after {curve.size:,} of {sizes[-1]:,} examples"
         return None if is_full else Failure(size, error, me, is_final=True)
     is_rejected = state == TrialState.PRUNED and _rejects(worker, trial.number, policy, cause)
     is_new_score = curve.size > run.inherited and not is_full
     # A loop that starts over may be told to end at a size of an earlier run.
     is_obedient = type(cause) is optuna.TrialPruned
-    if state == TrialState.PRUNED and (is_new_score or is_obedient) and not is_rejected:
-        return None  # suspended
+    # Another worker, taken for dead, may have trained it on all the data meanwhile.
+    is_theirs = is_full and sizes[-1] not in trial.intermediate_values
+    may_end = is_new_score or is_obedient or is_theirs
+    if state == TrialState.PRUNED and may_end and not is_rejected:
+        return None
     if isinstance(cause, KeyboardInterrupt | SetupError):
         return None
     error = message_of(cause)
@@ -311,7 +315,7 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
     """Return whether the objective raised `TrialPruned` to reject its parameters for good.
 
     An objective that asks `trial.should_prune` also raises it when it is told to end, and that is
-    no rejection. None is told to end at N.
+    no rejection. No trial is told to end at N.
     """
     if not isinstance(cause, optuna.TrialPruned) or isinstance(cause, TurnOverError):
         return False

@@ -3,7 +3,8 @@
 `Known` is a frozen value. `with_trials` unites facts by learner and trial, so their order does not
 matter and nothing counts twice. Optuna freezes finished trials, so these are added for good.
 Unfinished trials are added anew at every look (`worker.Worker.look`). So a claim that was
-withdrawn is simply absent at the next look, and nothing ever has to be taken out. Larger scores
+withdrawn is simply absent at the next look. Only claims beyond `n_learners` that nobody holds are
+taken out (`without_surplus`). Larger scores
 are better.
 """
 
@@ -82,10 +83,6 @@ class Known:
     copies, or runs of a waiting worker, which may resume a learner that started after its
     trial."""
 
-    def with_trial(self, trial: Facts) -> Known:
-        """Return the knowledge with one more trial (see `with_trials`)."""
-        return self.with_trials((trial,))
-
     def with_trials(self, trials: Iterable[Facts]) -> Known:
         """Return the knowledge with these trials, at a cost that grows with their number."""
         unfinished, orphans = {**self.unfinished}, {**self.orphans}
@@ -139,7 +136,7 @@ class Known:
             well=frozenset(well),
             given_up=frozenset(given_up),
             orphans=orphans,
-        )._without_surplus()
+        )
 
     def ruling_out(self, drops: Mapping[int, str]) -> Known:
         """Return the knowledge if exactly these learners are ruled out."""
@@ -197,10 +194,11 @@ class Known:
         two = heapq.nlargest(2, ((score, number) for number, score in best.items()))
         return replace(self, alone=_put(self.alone, curves), best_alone=tuple(two))
 
-    def _without_surplus(self) -> Known:
+    def without_surplus(self) -> Known:
         """Return the knowledge without claims that nobody holds and that exceed `n_learners`.
 
         If two workers claim the last place at once, one of them steps back, unless it dies first.
+        Only unfinished trials tell who holds a claim, so this comes after them at every look.
         """
         surplus = len(self.learners) - (self.n_learners or len(self.learners))
         if surplus <= 0:
@@ -310,17 +308,17 @@ class Known:
             return None
         return max(queued, self.n_learners - len(self.learners))
 
-    def too_many(self, number: int) -> tuple[int, ...] | None:
-        """Return the new learners that must step back if trial `number` starts one.
+    def too_many(self, learner: int) -> tuple[int, ...] | None:
+        """Return the new learners that must step back if `learner` starts.
 
-        Empty if there is room for all; None if trial `number` itself must step back.
+        Empty if there is room for all; None if it must step back itself.
         """
-        others = [learner for learner in self.learners if learner != number]
+        others = [other for other in self.learners if other != learner]
         if self.n_learners is None or len(others) < self.n_learners:
             return ()
-        if sum(learner < number for learner in others) >= self.n_learners:
+        if sum(other < learner for other in others) >= self.n_learners:
             return None
-        return tuple(i for i in others if i > number and not self.curves[i].observations) or None
+        return tuple(i for i in others if i > learner and not self.curves[i].observations) or None
 
     def starter(self, learner: int) -> str | None:
         """Return the worker that started a learner; None if that is not known."""

@@ -27,7 +27,8 @@ def of_few_trials(known: Known, policy: Policy, pool: Pool, number: int) -> Deci
         number: number of the trial, the last one that the thread's `study.optimize` starts.
     """
     asked, full = host.trials_asked_for(), policy.sizes[-1]
-    if asked is None or known.n_learners is None:
+    assert asked is not None
+    if known.n_learners is None:
         return None
     # Unless constraints are measured, which takes a trial for each size.
     measures = any(one.constraints for one in known.learners.values())

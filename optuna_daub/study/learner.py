@@ -18,8 +18,8 @@ from optuna_daub.study.records import Failure
 MAX_FAILURES = 2
 """Number of errors of a learner at one size after which it is dropped."""
 
-MAX_FAILURES_OF_SICK = 4
-"""The same number if the errors may be the workers' fault: they never succeeded, others did."""
+MAX_FAILURES_UNPROVEN = 4
+"""The same number if errors of workers that never succeeded count too; others have succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,11 @@ def merged(
 
 def _union(trials: list[Facts], name: str) -> dict[Any, Any]:
     """Return the union of a field of trials. If several have an entry, the first one counts."""
-    if len(trials) == 1:  # the usual case; a third of the time
+    if len(trials) == 1:  # the usual case, in a third of the time
         return {**getattr(trials[0], name)}
     united: dict[Any, Any] = {}
     for trial in trials:
+        # Twice: first for the order of names, last so the first trial's entries count.
         united = {**united, **getattr(trial, name), **united}
     return united
 
@@ -151,8 +152,8 @@ def reason_to_drop(failures: Mapping[int, Failure], well: Collection[str] = ()) 
     counts = Counter(failure.size for failure in failures.values())
     for size in sorted(size for size, times in counts.items() if times >= MAX_FAILURES):
         there = [trial for trial in failures if failures[trial].size == size]
-        n_of_sick = sum(bool(well) and failures[i].worker not in ("", *well) for i in there)
-        if len(there) - n_of_sick < MAX_FAILURES and len(there) < MAX_FAILURES_OF_SICK:
+        n_unproven = sum(bool(well) and failures[i].worker not in ("", *well) for i in there)
+        if len(there) - n_unproven < MAX_FAILURES and len(there) < MAX_FAILURES_UNPROVEN:
             continue
         last = failures[max(there)]
         error = last.error and f": {last.error}"

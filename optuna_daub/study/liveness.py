@@ -5,7 +5,7 @@ over, or if its heartbeat has stopped (in databases, by Optuna). A run that was 
 `stale_after` seconds may still be alive: it loses its learner but is not failed, and its worker
 ends it if it returns. Silence is measured by the clock of the process that watches, from the last
 change that it saw, since clocks of two machines are never compared. A trial without a run of
-optuna_daub is never touched.
+optuna_daub is failed by Optuna alone, if its heartbeat has stopped.
 """
 
 from __future__ import annotations
@@ -172,10 +172,10 @@ def patience_with(study: optuna.Study, stale_after: float | None) -> float | Non
 
 
 def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
-    """End a trial that others have failed without an error.
+    """Replace a trial that others have failed or taken by an idle one with a new number.
 
-    It becomes an idle trial with a new number. Optuna fails a run whose heartbeat has stopped. If
-    its worker returns and stores its end, Optuna would raise out of `study.optimize`.
+    Optuna fails a run whose heartbeat has stopped. If its worker returned and stored its end,
+    Optuna would raise out of `study.optimize`.
     """
     worker = worker_of(study)
     _, n_learners, fixed = worker.known.newest
@@ -195,13 +195,13 @@ def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
 def end_lost(study: optuna.Study, trial: optuna.Trial) -> TurnOverError:
     """End a run that others have given up, failed or taken. Return the error for its objective."""
     worker, number = worker_of(study), trial.number
-    # Others only fail it. Nobody will tell another trial in its place.
+    # Others can only set FAIL. Any other end was told here, and needs no trial in its place.
     state = log.as_stored(study, trial).state
     is_told = state in (TrialState.COMPLETE, TrialState.PRUNED)
     is_told |= state == TrialState.FAIL and number not in worker.assigned  # by this process
     if is_told and not host.is_optimizing(study):
         return TurnOverError(f"trial {number} was told before")
-    is_taken = worker.is_taken(number)
+    is_taken = worker.is_taken(number)  # asked before the look too, which may show it given up
     if number not in worker.look().unfinished or is_taken or worker.is_taken(number):
         # It is another worker's: neither end it here nor release it later as left behind.
         worker.assigned.pop(number, None)
@@ -211,10 +211,10 @@ def end_lost(study: optuna.Study, trial: optuna.Trial) -> TurnOverError:
 
 
 def release_own(study: optuna.Study, worker: Worker, number: int) -> None:
-    """Give up a trial that this process started and never ended."""
+    """Fail a trial that this process started and never ended."""
     with suppress(RuntimeError, KeyError):  # somebody has ended it already
         log.end(study, worker.reader.trial(number))
-        _logger.warning("A trial was given up: its thread left it unfinished.")
+        _logger.warning("Trial %d was failed: its thread left it unfinished.", number)
 
 
 def enqueue_abandoned(study: optuna.Study, worker: Worker, but_for: int) -> bool:
@@ -251,9 +251,9 @@ def _machine() -> str:
     Others may have the same name. The machine's own id is confidential, so only a hash of it is
     stored.
     """
-    host, machine_id, *namespace = _machine_in_clear().split("/", 2)
+    name, machine_id, *namespace = _machine_in_clear().split("/", 2)
     key = hmac.new(machine_id.encode(), b"optuna_daub", "sha256").hexdigest()[:16]
-    return "/".join([host, key if machine_id else "", *namespace])
+    return "/".join([name, key if machine_id else "", *namespace])
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,6 @@
 """The only access to Optuna's storage: typed reads and writes, under the keys of `records`.
 
-No other file of the package uses the storage or its ids.
+Other files get the storage by `storage_of` alone, and read and write no record in it.
 """
 
 from __future__ import annotations
@@ -294,9 +294,9 @@ def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
 
 
 def stand_in(study: optuna.Study, trial: AnyTrial, run: Run) -> FrozenTrial:
-    """Replace a trial, in one step, by a new running one with this run.
+    """Create, in one step, a new running trial with this run, and let `trial` stand for it.
 
-    It keeps the parameters, since callbacks may ask for them.
+    So Optuna stores the end there. It keeps the parameters, since callbacks may ask for them.
     """
     template = optuna.trial.create_trial(
         state=TrialState.RUNNING,

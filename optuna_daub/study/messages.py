@@ -8,7 +8,6 @@ from optuna_daub.core.decision import Decision
 from optuna_daub.core.decision import Extend
 from optuna_daub.core.decision import Finish
 from optuna_daub.core.decision import why_not
-from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.limits import Limits
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
@@ -56,7 +55,7 @@ def status(
     sign: int,
     learner: int,
     decision: Decision,
-    limits: Limits = UNLIMITED,
+    limits: Limits,
 ) -> str:
     """Return why a learner goes on or does not, given the policy's decision."""
     curve = pool.curves[learner]

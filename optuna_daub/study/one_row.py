@@ -101,7 +101,7 @@ def learner_rows(study: optuna.Study) -> list[FrozenTrial]:
         ValueError: if no rule of `optuna_daub` has allocated the study.
     """
     worker = looking(study)
-    # Other threads read trials under this lock, so everything here is of one moment.
+    # Under this lock no other thread looks in between, so all is of the last look here.
     with worker.lock:
         # Read before the worker looks, so all of these trials are known then.
         trials = study.get_trials(deepcopy=False)

@@ -92,10 +92,16 @@ class AllocationPruner(BasePruner):
         This is DAUB's Remark 1. A trial without a bound goes on.
         """
         number = trial.number
-        known = worker.known.with_trial(records.read(trial, worker.sign))  # `trial` may be newer
+        newer = records.read(trial, worker.sign)  # than in the last look
+        known = worker.known.with_trials((newer,))
         rival = max((score for score, other in known.best_alone if other != number), default=None)
         if rival is None or number not in known.alone:
             return False
         if not all(map(is_finite, trial.intermediate_values.values())):
             return False  # NaN or infinity says nothing about the next score
         return self.policy.interval(Pool(known.alone), number).upper < rival
+
+
+def name_of(pruner: object) -> str:
+    """Return a pruner's name for messages. Its class may have been passed in its place."""
+    return "the class itself" if isinstance(pruner, type) else type(pruner).__name__

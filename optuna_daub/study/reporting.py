@@ -25,6 +25,7 @@ from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.claims import settle
 from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.pruner import name_of
 from optuna_daub.study.records import Run
 from optuna_daub.study.records import point
 from optuna_daub.study.setup_errors import SetupError
@@ -157,9 +158,8 @@ def _pruner_of(trial: optuna.Trial) -> AllocationPruner:
                 "for an error rate."
             )
         return pruner
-    found = "the class itself" if isinstance(pruner, type) else type(pruner).__name__
     raise SetupError(
-        f"The pruner of the study must be one of optuna_daub, but got {found}: pass "
+        f"The pruner of the study must be one of optuna_daub, but got {name_of(pruner)}: pass "
         "`pruner=DAUBPruner(max_resource=...)` and `sampler=DataAllocationSampler()` to "
         "`optuna.create_study` or `optuna.load_study`."
     )
@@ -222,8 +222,8 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run)
         raise liveness.end_lost(study, trial)
     if isinstance(following, End):
         raise TurnOverError(following.reason)
-    # Only a worker that trained on all the data has a last score to return. Another one, taken for
-    # dead, may have done this late, as this one was about to train the learner.
+    # This run has no last score to return if another one has trained the learner on all the data:
+    # that of a worker taken for dead, which stored its score late.
     if place not in worker.turns or worker.turns[place].size != full_size:
         raise TurnOverError(f"another worker has trained it on all {full_size:,} examples")
 

@@ -22,12 +22,12 @@ from optuna_daub.core.limits import Limits
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Pool
 from optuna_daub.study import records
+from optuna_daub.study.known import Known
 from optuna_daub.study.learner import violation
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.messages import status
 from optuna_daub.study.records import Facts
 from optuna_daub.study.stored_policy import policy_of
-from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 
 
@@ -124,7 +124,7 @@ def learning_curves(study: optuna.Study) -> list[LearnerCurve]:
     with worker.lock:  # so the pool and `known` are of one moment
         pool, decision = worker.answer(policy, is_at_work=False)
         known = worker.known
-    best = _winner(study, worker, decision.learner) if isinstance(decision, Finish) else None
+    best = _winner(study, known, sign, decision.learner) if isinstance(decision, Finish) else None
     why = partial(_reason, policy, pool, decision, sign, limits.signed(sign))
     running = {run.learner: run.reason for run in known.runs.values()}
     curves = []
@@ -178,7 +178,8 @@ def allocations(study: optuna.Study) -> list[Allocation]:
 
 
 def _inherited(trial: Facts) -> int:
-    return 0 if trial.run is None else trial.run.inherited
+    assert trial.run is not None  # a learner's own runs all have a record
+    return trial.run.inherited
 
 
 def best_learner(study: optuna.Study) -> BestLearner | None:
@@ -199,10 +200,12 @@ def best_learner(study: optuna.Study) -> BestLearner | None:
     """
     worker = looking(study)
     policy, sign, limits = policy_of(study), worker.sign, limits_of(study)
-    pool, decision = worker.answer(policy, is_at_work=False)
+    with worker.lock:  # as in `learning_curves`
+        pool, decision = worker.answer(policy, is_at_work=False)
+        known = worker.known
     is_final = isinstance(decision, Finish)
     chosen = decision.learner if isinstance(decision, Finish) else policy.leader(pool)
-    learner = _winner(study, worker, chosen)
+    learner = _winner(study, known, sign, chosen)
     if learner is None:
         return None
     curve = pool.curves[learner]
@@ -240,13 +243,13 @@ def no_scores(study: optuna.Study) -> str:
     return "no score has been reported yet"
 
 
-def _winner(study: optuna.Study, worker: Worker, chosen: int | None) -> int | None:
+def _winner(study: optuna.Study, known: Known, sign: int, chosen: int | None) -> int | None:
     """Return the learner of the best COMPLETE trial, if the chosen learner has such a trial.
 
     So the best learner is that of the study's best trial. If the policy chose a learner that was
     not trained on all the data, return that one.
     """
-    known, complete, best = worker.known, [], -1
+    complete, best = [], -1
     with suppress(ValueError):  # of several equal trials Optuna's storages name different ones
         best = study.best_trial.number
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
@@ -259,7 +262,7 @@ def _winner(study: optuna.Study, worker: Worker, chosen: int | None) -> int | No
         # Others may tell a trial before all the data. A run that has ended since the last look is
         # not in the pool yet.
         if run.full_size <= (trial.last_step or 0) <= learner.curve.size:
-            order = worker.sign * trial.values[0], trial.number == best, -trial.number
+            order = sign * trial.values[0], trial.number == best, -trial.number
             complete.append((*order, run.learner))
     return max(complete)[-1] if any(learner == chosen for *_, learner in complete) else chosen
 

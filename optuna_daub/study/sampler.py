@@ -44,6 +44,7 @@ from optuna_daub.study.exploring import Exploring
 from optuna_daub.study.limits import limits_seen
 from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
+from optuna_daub.study.pruner import name_of
 from optuna_daub.study.setup_errors import raise_anew
 from optuna_daub.study.turns import Assigned
 from optuna_daub.study.waiting import assign
@@ -200,12 +201,12 @@ class DataAllocationSampler(BaseSampler):
                     raise
                 run = liveness.come_back(study, asked)
                 trial = asked._cached_frozen_trial
-        with worker.lock:  # so a second thread takes another point
-            point = self._earlier.next_point(study, worker, trial, run)
-            worker.assigned[trial.number] = Assigned(run, explores, point)
-            worker.first = min(worker.first, trial.number)
-        if run.learner is None:
-            starting.stop_if_over(asking, trial.number)
+            with worker.lock:  # so a second thread takes another point
+                point = self._earlier.next_point(study, worker, trial, run)
+                worker.assigned[trial.number] = Assigned(run, explores, point)
+                worker.first = min(worker.first, trial.number)
+            if run.learner is None:
+                starting.stop_if_over(asking, trial.number)
 
     @host.one_blas_thread()
     def infer_relative_search_space(
@@ -254,7 +255,7 @@ class DataAllocationSampler(BaseSampler):
         If a resumed learner lacks the parameter, the base sampler proposes a value.
 
         Raises:
-            optuna.TrialPruned: if the base sampler has nothing left to propose.
+            optuna.TrialPruned: if other workers have taken over the trial.
         """
         own, row = _own(study, trial), trial
         learner = trial.number if own is None else own.run.learner
@@ -326,7 +327,7 @@ class DataAllocationSampler(BaseSampler):
             optuna.TrialPruned: in an objective that asks for parameters of a trial that is over.
         """
         policy, proposer = self._policy_of(study), self._base_sampler
-        if own is None or policy is None:  # not of the pair: act like the base sampler alone
+        if own is None or policy is None:  # no run of ours: act like the base sampler alone
             yield proposer, study
             return
         starting.check_held(study, trial)
@@ -355,18 +356,19 @@ class DataAllocationSampler(BaseSampler):
             return study.pruner.policy
         if not self._has_warned:
             self._has_warned = True
-            is_class = isinstance(study.pruner, type)
-            found = "the class itself" if is_class else type(study.pruner).__name__
             _logger.warning(
                 "DataAllocationSampler suspends and resumes learners only together with a pruner "
                 "of optuna_daub, but the study's pruner is %s.",
-                found,
+                name_of(study.pruner),
             )
         return None
 
 
 def _own(study: optuna.Study, trial: FrozenTrial) -> Assigned | None:
-    """Return the run of a trial of this process. None if the trial is not of the pair."""
+    """Return what is remembered of a trial.
+
+    None with another library's pruner, or if this study object did not start the trial.
+    """
     if not isinstance(study.pruner, AllocationPruner):
         return None
     return worker_of(study).assigned.get(trial.number)

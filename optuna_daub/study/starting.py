@@ -40,7 +40,7 @@ _logger = logging.getLogger(__name__)
 
 
 def check(asking: Asking) -> None:
-    """Raise an error if study, pruner and sampler do not fit together."""
+    """Raise an error if study, pruner and sampler do not fit together, else store the settings."""
     study, worker, policy = asking.study, asking.worker, asking.policy
     if isinstance(study.sampler, PartialFixedSampler):
         raise ValueError(
@@ -84,9 +84,9 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
 
 
 def release_left_behind(study: optuna.Study, worker: Worker) -> None:
-    """Give up trials that an earlier `optimize` of this study object has left.
+    """Fail trials that an earlier `optimize` of this study object has left.
 
-    Those of other objects are given up once a claim has looked at the study.
+    Those of other objects are failed once a claim has looked at the study.
     """
     here = host.Holder.here(study)
     left = [

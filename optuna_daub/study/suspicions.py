@@ -64,7 +64,7 @@ def watch(study: optuna.Study, worker: Worker, run: Run, state: TrialState) -> N
     if state != TrialState.FAIL or run.learner is None:
         return
     before, worker.failed_in_a_row = worker.failed_in_a_row, worker.failed_in_a_row | {run.learner}
-    if not len(before) < MANY_FAILURES == len(worker.failed_in_a_row):
+    if run.learner in before or len(worker.failed_in_a_row) != MANY_FAILURES:
         return
     learners = (worker.known.learners[learner] for learner in worker.failed_in_a_row)
     errors = {failure.error for learner in learners for failure in learner.failures.values()}

@@ -22,7 +22,7 @@ LOOKING_SHARE = 0.05
 trials a look takes 0.02 s of CPU."""
 
 LONGEST_PAUSE = 2.0
-"""Largest number of seconds that a slow look can add to the next sleep. A look may be slow once
+"""Largest number of seconds of sleep that a slow look causes. A look may be slow once
 only, such as the first one, which reads many ended trials."""
 
 COMPLAINT = 60.0

@@ -1,4 +1,4 @@
-"""The state of one process: trials it has read, its own runs, and signs of other workers.
+"""The state of one study object: trials it has read, its own runs, and signs of other workers.
 
 A new process can compute all of it from the storage, except times and the runs of this process.
 """
@@ -57,7 +57,7 @@ become invalid. The seconds of trainings are known less precisely anyway."""
 
 @dataclass(eq=False)
 class Worker:
-    """The state of this process for one study; times are from `time.monotonic`."""
+    """The state of this process for one study object; times are from `time.monotonic`."""
 
     reader: log.Reader
     name: str
@@ -113,7 +113,9 @@ class Worker:
     """Kinds of warnings that were already logged."""
     _settled: Known = field(default_factory=Known)  # from finished trials, final
     _policy: Policy | None = None  # the policy asked last; its drops are valid
-    _shown: Pool = field(default_factory=Pool)  # the last one; with a limit, of a running trial
+    _shown: Pool = field(
+        default_factory=Pool
+    )  # the last pool; with a time limit, the last one made with the time left
 
     @property
     def is_late(self) -> bool:
@@ -145,7 +147,8 @@ class Worker:
             if ended := [trial for trial in news if trial.is_finished]:
                 self._settled = self._settled.with_trials(ended)
             if news:
-                self.known = self._settled.with_trials([*self.reader.unfinished.values()])
+                unfinished = self.reader.unfinished.values()
+                self.known = self._settled.with_trials(unfinished).without_surplus()
             for run in self.known.runs.values():
                 self.heard_of[run.worker] = now
             return self.known
@@ -154,7 +157,7 @@ class Worker:
         """Count an unfinished trial as it will end, before Optuna stores its end."""
         with self.lock:
             others = {**self.reader.unfinished, trial.number: trial}
-            self.known = self._settled.with_trials(others.values())
+            self.known = self._settled.with_trials(others.values()).without_surplus()
             return self.known
 
     def pool(
@@ -212,7 +215,7 @@ class Worker:
             while True:
                 pool = self.pool(policy, number, is_at_work=is_at_work)
                 last = None
-                if is_at_work and number is not None and pool.to_come is not None:  # no open pool
+                if is_at_work and number is not None and pool.to_come is not None:
                     is_last = self._trials_left() == 0
                     last = of_few_trials(self.known, policy, pool, number) if is_last else None
                 with host.one_blas_thread():
@@ -225,7 +228,7 @@ class Worker:
                 self._rule_out({**self.known.drops, decision.learner: reason})
 
     def turn(self, policy: Policy, number: int, *, has_measured: bool = False) -> Go | End:
-        """Return whether trial `number` goes on, as of the last look. Changes nothing.
+        """Return whether trial `number` goes on, as of the last look. Stores nothing.
 
         If it has measured a constraint it ends, since Optuna keeps a trial's first value: that of
         the next size is another run's.

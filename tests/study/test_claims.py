@@ -37,6 +37,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import waiting
 from optuna_daub.study.claims import Asking
+from optuna_daub.study.claims import TakenError
 from optuna_daub.study.earlier import Earlier
 from optuna_daub.study.records import Facts
 from optuna_daub.study.records import Run
@@ -164,13 +165,17 @@ def test_what_an_interrupt_left_behind_is_not_waited_for(
     """After Ctrl-C while Optuna asks or tells, which may leave the trial RUNNING."""
     study = table_study(1, storage=storage)
     interrupt(study, moment, monkeypatch)
+    left = {
+        "assigned": TrialState.FAIL,
+        "close": TrialState.COMPLETE,
+        "state": TrialState.RUNNING,
+    }[moment]
     # Optuna's own code turns Ctrl-C into this error while it stores the state.
     error = UnboundLocalError if moment == "state" else KeyboardInterrupt
 
     def interrupted() -> None:
         with pytest.raises((KeyboardInterrupt, error)):
             study.optimize(TableObjective())
-        left = TrialState.COMPLETE if moment == "close" else TrialState.RUNNING
         assert study.trials[0].state == left
         if is_same_thread:
             study.optimize(TableObjective())
@@ -207,7 +212,7 @@ def test_a_trial_whose_telling_was_interrupted_is_told_again(
         interrupt(study, "state", monkeypatch)
         with pytest.raises(KeyboardInterrupt):
             study.tell(trial, state=TrialState.PRUNED)
-        with pytest.raises(RuntimeError, match=r"trials \[0\] were not told"):
+        with pytest.raises(RuntimeError, match=r"asked for trials \[0\] without telling"):
             study.ask()
         study.tell(trial, state=TrialState.PRUNED)
 
@@ -223,13 +228,13 @@ def test_a_thread_does_not_wait_for_what_it_was_asked_to_tell(n_jobs: int) -> No
     study = table_study(1)
     (raised,) = in_thread(asking_first)
     assert isinstance(raised, RuntimeError)
-    assert "trials [0] were not told: call `study.tell`" in str(raised)
+    assert "asked for trials [0] without telling their results" in str(raised)
 
 
 def test_more_asks_than_learners_are_refused_and_telling_frees_one() -> None:
     def asking() -> None:
         first, _ = study.ask(), study.ask()
-        with pytest.raises(RuntimeError, match=r"trials \[0, 1\] were not told"):
+        with pytest.raises(RuntimeError, match=r"asked for trials \[0, 1\] without telling"):
             study.ask()
         study.tell(first, state=TrialState.FAIL)
         assert study.ask().number == 3
@@ -296,7 +301,8 @@ def place(study: optuna.Study) -> tuple[FrozenTrial, Run]:
     trial = study._storage.get_trial(study._storage.create_new_trial(study._study_id))
     worker = looking(study)
     worker.known = replace(worker.known, newest=(-1, 2, ""))
-    run = claims._offer(Asking(study, worker, trial, study.pruner.policy, 2, None))
+    asking = Asking(study, worker, trial, study.pruner.policy, 2, None)
+    run = claims._offer(asking, may_be_late=True, is_over=False)
     assert run is not None
     assert run.learner == trial.number
     return trial, run
@@ -362,6 +368,18 @@ def test_of_two_that_claim_at_once_the_lower_number_stays(workers: list[optuna.S
     assert not stands(*both[1])
     thread.join(30)
     assert lower == [True]
+
+
+def test_a_claim_that_another_worker_has_overwritten_is_theirs(
+    workers: list[optuna.Study],
+) -> None:
+    """Optuna may hand one waiting trial to two workers; both may then write their claims."""
+    study, trial, run = workers[0], *place(workers[0])
+    log.write_run(study, trial, run)
+    log.write_run(study, trial, replace(run, learner=None, worker="another"))
+    worker_of(study).look()
+    with pytest.raises(TakenError, match=f"Trial {trial.number} was handed to two workers"):
+        stands(study, trial, run)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -58,7 +58,7 @@ def test_the_order_of_trials_does_not_matter(table: str) -> None:
     for order in itertools.permutations(trials):
         one_by_one = Known()
         for trial in order:
-            one_by_one = one_by_one.with_trial(trial)
+            one_by_one = one_by_one.with_trials([trial])
         assert shown(one_by_one) == expected
 
 
@@ -77,6 +77,20 @@ def test_unfinished_trials_are_laid_on_top(table: str) -> None:
     on_top = settled.with_trials(t for t in trials if not t.is_finished)
     assert shown(on_top) == shown(Known().with_trials(trials))
     assert shown(settled) == before, "a frozen value"
+
+
+def test_a_learner_without_a_place_stays_while_another_run_has_it() -> None:
+    """As if learner 3 was enqueued, so there are three for two places."""
+    _, resumed, *others = told("0: fail | 1>0: x=1 running | 2: .7 x=2 | 3: .6 x=3", 2)
+    (ended,) = told("0: fail", 2)
+    settled = Known().with_trials([ended, *others])
+    held = settled.with_trials([resumed]).without_surplus()
+    assert {*held.learners} == {0, 2, 3}
+    (_, scored, *_) = told("0: fail | 1>0: .8 x=1", 2)
+    assert held.runs[1].learner == 0
+    later = settled.with_trials([scored]).without_surplus()
+    assert later.curves[0].score == 0.8
+    assert {*settled.without_surplus().learners} == {2, 3}, "nobody holds it"
 
 
 def test_what_is_withdrawn_is_not_there_next_time() -> None:
@@ -217,6 +231,6 @@ def test_a_parameter_has_the_range_of_the_latest_learner_in_any_order() -> None:
     for order in itertools.permutations((narrow, wide, again)):
         one_by_one = Known()
         for trial in order:
-            one_by_one = one_by_one.with_trial(trial)
+            one_by_one = one_by_one.with_trials([trial])
         assert one_by_one.drawn == {"x": IntDistribution(0, 500)}
         assert Known().with_trials(order).drawn == one_by_one.drawn

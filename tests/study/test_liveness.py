@@ -678,6 +678,7 @@ def test_a_run_whose_learner_got_its_full_score_from_another_is_over(
     study.tell(second, state=TrialState.PRUNED)
     assert trained == [*reached[:n_before]]
     assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"]
+    assert records.FAILED not in study.trials[1].system_attrs
     (curve,) = learning_curves(study)
     assert [seen.size for seen in curve.observations] == [*LADDER]
     assert (study.best_value, study.best_trial.number) == (800.0, 0)

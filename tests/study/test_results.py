@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -25,9 +24,9 @@ from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.objective.winner import winner_of
 from optuna_daub.study import AllocationPruner
+from optuna_daub.study.known import Known
 from optuna_daub.study.results import _winner
 from optuna_daub.study.results import no_scores
-from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
@@ -154,18 +153,18 @@ def test_among_equal_scores_an_unfinished_study_names_the_learner_of_its_best_tr
 
 def test_a_run_that_ended_after_the_last_look_is_not_the_leader_s() -> None:
     """It is another worker's, so the pool has its learner on less data."""
-    seen: list[tuple[Worker, int]] = []
+    seen: list[tuple[Known, int]] = []
 
     def look(study: optuna.Study) -> None:
         worker = worker_of(study)
-        seen.append((replace(worker, known=worker.known), answer(study).learner))
+        seen.append((worker.known, answer(study).learner))
 
     study = rounded(3, 9, look)
-    for worker, leader in seen:
-        assert _winner(study, worker, leader) == leader
+    for known, leader in seen:
+        assert _winner(study, known, 1, leader) == leader
     first, best = seen[0], answer(study)
     assert best.learner != first[1]
-    assert first[0].known.curves[best.learner].size < best.size
+    assert first[0].curves[best.learner].size < best.size
 
 
 def test_results_within_an_objective_say_who_is_running() -> None:
