@@ -227,6 +227,7 @@ def update_dashboard(study: optuna.Study) -> None:
         ImportError: if plotly is not installed.
         ValueError: if the study's pruner is not one of optuna_daub.
     """
+    imported("plotly.graph_objects", extra="dashboard")  # without it pictures only log errors
     _update(study, is_whole=True)
 
 

@@ -194,8 +194,6 @@ class _Search:
         seed: int,
     ) -> None:
         self._package, self._params, self._seed = package, {**params}, seed
-        if feval and not {*_METRICS} & {*params}:
-            self._params["metric"] = "None"  # the objective's own one would be the first
         self._train_set, self._held_out = train_set, held_out
         self._feval, self._callbacks = feval, callbacks
         kind = str(next((self._params[n] for n in _OBJECTIVES if n in self._params), ""))
@@ -265,6 +263,8 @@ class _Search:
         if size < self.n_rows:
             rows = rows.subset(np.sort(self._order[:size]).tolist())
         options = {name: value for name, value in chosen.items() if name not in ROUNDS}
+        if self._feval and not {*_METRICS} & {*options}:
+            options["metric"] = "None"  # else the objective's own metric would be the first
         seen: list[tuple[str, str, float, bool]] = []
 
         def note(env: Any) -> None:

@@ -9,6 +9,7 @@ import copy
 import json
 import math
 import pickle
+import sys
 import threading
 import time
 import uuid
@@ -826,3 +827,9 @@ def test_a_picture_that_cannot_be_drawn_keeps_no_other_back(
     figures = dashboard._figures(studies.finished())
     assert {*figures} == {*dashboard.GRAPHS} - {"daub-upper-bounds"}
     assert "'daub-upper-bounds' could not be drawn" in caplog.text
+
+
+def test_without_plotly_the_install_line_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    with pytest.raises(ImportError, match=r"pip install 'optuna-daub\[dashboard\]'"):
+        update_dashboard(studies.finished())

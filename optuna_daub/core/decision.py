@@ -229,7 +229,7 @@ def _fault_of_learner(decision: Decision, pool: Pool) -> str:
 
 
 def _fault_of_size(decision: Decision, pool: Pool, full: int) -> str:
-    """Return why a decision asks for too many examples or learners; empty if it does not.
+    """Return why a decision asks for too much; empty if it does not.
 
     While other learners are busy, a `Propose` beyond the limit means to wait for them.
     """

@@ -301,10 +301,10 @@ def _filled(rows: Rows, is_word: NDArray[np.bool_]) -> Rows:
 
 
 def branches(rows: Rows, decides: NDArray[np.bool_]) -> Rows:
-    """Return the branch of the space that each point is in, a row of numbers.
+    """Return the branch of the space that each point is in.
 
-    It is given by the deciding words and by which parameters there are, since a number may decide
-    on parameters too.
+    A branch is a row of numbers. It is given by the deciding words and by which parameters there
+    are, since a number may decide on parameters too.
     """
     words = np.where(decides, np.nan_to_num(rows, nan=-1.0), 0.0)
     return np.hstack([words, np.isnan(rows)])

@@ -18,6 +18,7 @@ from sklearn.utils import indexable
 
 from optuna_daub.core.checks import brief
 from optuna_daub.objective.matching import check_names_differ
+from optuna_daub.objective.matching import is_arrow
 from optuna_daub.objective.matching import matched
 from optuna_daub.objective.matching import stacked
 
@@ -63,7 +64,7 @@ class Rows:
         return Rows(_safe_indexing(self.X, rows), self.y[rows], self.positions[rows], weight)
 
     def copy(self) -> Rows:
-        """Return a copy. Estimators and functions may change their rows in place."""
+        """Return a copy of arrays and frames, which others may change in place."""
         return self.take(np.arange(len(self)))
 
 
@@ -276,7 +277,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
     """
     given = getattr(values, "dtype", None)
     if given is not None and (not isinstance(given, np.dtype) or given.kind == "T"):
-        # Nullable columns, categories, fixed-length strings: scikit-learn changes or refuses them.
+        # Nullable columns, categories, NumPy's StringDType: scikit-learn changes or refuses them.
         values = np.asarray(values, dtype=object)
         check_none_missing(values, name)
     try:
@@ -309,16 +310,14 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
 
 
 def odd_columns(X: Any) -> dict[Any, str]:
-    """Return the columns of a frame that few estimators accept.
-
-    Each has its kind of values.
+    """Return the columns of a frame that few estimators accept, with their kinds of values.
 
     >>> import pandas as pd
     >>> odd_columns(pd.DataFrame({"a": [1, 2], "tags": [["x"], []]}))
     {'tags': 'list'}
     """
     odd = {}
-    for place, name in enumerate(getattr(X, "columns", ())):
+    for place, name in enumerate(() if is_arrow(X) else getattr(X, "columns", ())):
         column = getattr(X, "iloc", X)[:, place]
         dtype = str(column.dtype)
         if dtype.startswith(("period", "interval", "List", "Struct", "Array", "Object")):

@@ -53,7 +53,8 @@ class Division:
     validation: tuple[Rows, ...]
     """Rows to score, by fold."""
     complete: tuple[int, Any]
-    """Smallest size with every class in every subset, and the last class."""
+    """Smallest size whose subsets hold every class, and the class that comes in last; (1, None)
+    without classes."""
     is_crossed: bool
     """True for cross-validation, also with one fold."""
 
@@ -154,21 +155,18 @@ def divided(
         check_weighted(scoring, rows, scored)
     every = kept  # the classes that each subset must hold
     if scoring.needs_all_classes and (labels := class_labels(rows.y)) is not None:
-        if scores_each_class(scoring.scorer):
-            check_all_scored(folds, labels, [each.y for each in scored], scoring.given)
+        if scores_each_class(scoring.scorer, labels.names):
+            check_all_scored(labels, [each.y for each in scored], scoring.given)
         every = labels  # stratified or not
     complete = complete_from(folds, every)
     check_scorable(scoring, rows.y, scored, weighted=weighted_score)
     return Division(rows, layout, folds, scored, complete, is_crossed=cv is not None)
 
 
-def check_all_scored(
-    folds: Sequence[Fold], classes: Classes, scored: Sequence[NDArray[Any]], scoring: Any
-) -> None:
+def check_all_scored(classes: Classes, scored: Sequence[NDArray[Any]], scoring: Any) -> None:
     """Raise a ValueError if a fold scores no row of some class.
 
     Args:
-        folds: the division.
         classes: classes of all rows.
         scored: targets to score, by fold.
         scoring: the scorer of probabilities, as the user named it.
@@ -178,19 +176,19 @@ def check_all_scored(
         if missing.any():
             code = int(missing.argmax())
             count = np.count_nonzero(classes.codes == code)
-            where = f" of fold {number}" if len(folds) > 1 else ""
+            where = f" of fold {number}" if len(scored) > 1 else ""
             label = classes.names.tolist()[code]
             raise ValueError(
                 f"`scoring={brief(scoring)}` scores probabilities, so each class must be among "
                 f"the rows to score, but class {brief(label)}, with {count} examples in all, is "
                 f"not among the {len(targets):,} rows to score{where}. Add examples of it, "
-                "leave it out, score more rows, pass all `labels` to the metric by `make_scorer`, "
-                "or take a scorer of predictions, as `accuracy` is."
+                "leave it out, score more rows, or take a scorer of predictions, as `accuracy` "
+                "is, or `make_scorer(log_loss, ...)` with all classes as `labels`."
             )
 
 
 def _check_in_time_order(folds: Sequence[Fold], cv: Any) -> None:
-    """Raise a ValueError if a fold in time order trains on rows after those that it scores."""
+    """Raise a ValueError if a fold in time order trains on later rows."""
     for number, fold in enumerate(folds, start=1):
         if fold.recent and len(fold.validation) and fold.training.max() > fold.validation.min():
             raise ValueError(
@@ -244,7 +242,7 @@ def check_varies(y: NDArray[Any]) -> None:
 
 
 def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
-    """Raise a ValueError if a named scorer is for classes, but targets are not classes.
+    """Raise a ValueError if all targets are equal, or a named scorer is for classes they are not.
 
     Some metrics accept dates as classes, so a trial score would prove nothing.
     """

@@ -10,6 +10,7 @@ from zlib import crc32
 
 import numpy as np
 import optuna
+import scipy.sparse
 from optuna.trial import TrialState
 from sklearn.utils import _safe_indexing
 
@@ -51,8 +52,8 @@ def of_table(X: Any, y: Any, *more: Any) -> str:
     wanted = np.unique(np.linspace(0, n_rows - 1, SAMPLED_ROWS).astype(np.intp))
     sample = _safe_indexing(X, wanted)
     names: list[Any] = []
-    if hasattr(sample, "tocsr"):
-        sample = sample.tocsr()
+    if scipy.sparse.issparse(sample):
+        sample = sample.tocsr()  # type: ignore[attr-defined]
         sample.sort_indices()
         parts = [sample.data, sample.indices, sample.indptr, sample.shape]
     elif hasattr(sample, "columns"):

@@ -109,10 +109,12 @@ def own_callbacks(arguments: Mapping[str, Any]) -> dict[str, Any]:
     >>> found["model__callbacks"][0] is stop, found["eval_set"] is eval_set
     (False, True)
     """
-    return {
-        name: _copied(value) if name.rpartition("__")[2] in ("callback", "callbacks") else value
-        for name, value in arguments.items()
-    }
+    found = {**arguments}
+    for name, value in arguments.items():
+        if name.rpartition("__")[2] in ("callback", "callbacks"):
+            is_list = isinstance(value, list | tuple)
+            found[name] = [*map(_copied, value)] if is_list else _copied(value)
+    return found
 
 
 def fitted(fresh: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:

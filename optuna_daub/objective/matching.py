@@ -69,10 +69,14 @@ def matched(X: Any, like: Any) -> Any:
     return X
 
 
+def is_arrow(X: Any) -> bool:
+    """Return whether a table is pyarrow's: its `columns` are values, not names."""
+    return hasattr(X, "column_names") and not hasattr(X, "iloc")
+
+
 def column_names(X: Any) -> list[Any]:
     """Return the names of a table's columns; empty if it has none."""
-    is_arrow = hasattr(X, "column_names") and not hasattr(X, "iloc")  # its `columns` are values
-    return [*(X.column_names if is_arrow else getattr(X, "columns", ()))]
+    return [*(X.column_names if is_arrow(X) else getattr(X, "columns", ()))]
 
 
 def check_names_differ(X: Any, name: str) -> None:
@@ -91,7 +95,7 @@ def check_names_differ(X: Any, name: str) -> None:
 
 def stacked(first: Any, second: Any) -> Any:
     """Return the rows of two tables of one kind as one table."""
-    if hasattr(first, "tocsr") or hasattr(second, "tocsr"):
+    if scipy.sparse.issparse(first) or scipy.sparse.issparse(second):
         return scipy.sparse.vstack([first, second]).tocsr()
     if hasattr(first, "iloc"):
         import pandas as pd  # the caller has it: it passed a data frame

@@ -33,7 +33,7 @@ class Trained:
     """The models of one learner after a training, one for each fold."""
 
     size: int
-    """Rows of each fold."""
+    """Training size, in rows of the largest fold."""
     models: tuple[Any, ...]
     """A model for each fold."""
 
@@ -59,7 +59,7 @@ class KeptModels:
         Args:
             where: number of learners, at least 1; or a folder, which is made if it is not there;
                 None for 32 learners.
-            made_of: description of the rows; models of other rows in the folder are not used.
+            made_of: description of rows, scorer and training; models of others are not used.
 
         Raises:
             ValueError: if `where` is neither a number nor a folder.
@@ -140,9 +140,7 @@ def extended(
     A model that asks for all classes, as classifiers do, is given them: those of each output, or
     if there are several outputs and one model for all of them, the numbers of the outputs.
     """
-    if not len(rows):  # the same share of a small fold for both sizes
-        return model
-    # What takes any names may be a regressor that hands them on.
+    # A `partial_fit` with **kwargs may be a regressor's, which would pass `classes` on.
     more = {}
     if classes is not None and accepts(model.partial_fit, 2, "classes"):
         asks = "classes" in signature(model.partial_fit).parameters or is_classifier(model)

@@ -8,18 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.base import is_regressor
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import accuracy_score
+from sklearn.metrics import average_precision_score
 from sklearn.metrics import check_scoring
 from sklearn.metrics import get_scorer_names
 from sklearn.metrics import make_scorer
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection._search import BaseSearchCV
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.limits import Limits
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import Task
+from optuna_daub.objective.fitting import last_step
 from optuna_daub.objective.scorer_names import metric_instead
 from optuna_daub.objective.scorer_names import unknown_scorer
 from optuna_daub.objective.signatures import accepts
@@ -143,18 +149,24 @@ def needs_all_classes(scorer: Any) -> bool:
     return bool({"predict_proba", "decision_function"} & responses(scorer))
 
 
-def scores_each_class(scorer: Any) -> bool:
+def scores_each_class(scorer: Any, classes: NDArray[Any]) -> bool:
     """Return whether the rows to score must hold each class.
 
-    So it is with metrics of scikit-learn for probabilities, unless they are told the `labels`.
+    So it is with metrics of scikit-learn for probabilities. The exceptions are told all classes as
+    their `labels`; but areas under curves are not defined without one.
 
     >>> from sklearn.metrics import get_scorer, log_loss
     >>> told = make_scorer(log_loss, response_method="predict_proba", labels=[0, 1])
-    >>> scores_each_class(get_scorer("neg_log_loss")), scores_each_class(told)
-    (True, False)
+    >>> scores_each_class(get_scorer("neg_log_loss"), np.array([0, 1]))
+    True
+    >>> scores_each_class(told, np.array([0, 1])), scores_each_class(told, np.array([0, 1, 2]))
+    (False, True)
     """
-    is_told = getattr(scorer, "_kwargs", {}).get("labels") is not None
-    return needs_all_classes(scorer) and is_metric_of_scikit_learn(scorer) and not is_told
+    if not needs_all_classes(scorer) or not is_metric_of_scikit_learn(scorer):
+        return False
+    told = scorer._kwargs.get("labels")
+    is_area = scorer._score_func in (roc_auc_score, average_precision_score)
+    return bool(is_area or told is None or not np.isin(classes, told).all())
 
 
 def responses(scorer: Any) -> set[str]:
@@ -211,12 +223,19 @@ def limits_of(scorer: Any) -> Limits | None:
 def own_limits(estimator: Any) -> Limits | None:
     """Return the limits of an estimator's own `score`; None if they are not known.
 
-    It is the accuracy of classifiers and the R^2 of regressors.
+    It is the accuracy of classifiers and the R^2 of regressors, except those with a scorer.
     """
-    task = task_of(estimator)
+    task = None if has_scorer(estimator) else task_of(estimator)
     if task == "classification":
         return Limits(0.0, 1.0)
     return Limits(highest=1.0) if task == "regression" else None
+
+
+def has_scorer(estimator: Any) -> bool:
+    """Return whether an estimator's own score is that of a scorer which the user passed to it."""
+    last = last_step(estimator)
+    scores_itself = isinstance(last, BaseSearchCV | LogisticRegressionCV)
+    return scores_itself and last.scoring is not None
 
 
 def task_of(estimator: Any) -> Task | None:

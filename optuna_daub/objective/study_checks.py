@@ -24,6 +24,7 @@ from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.fingerprint import read_fingerprint
 from optuna_daub.objective.fitting import last_step
+from optuna_daub.objective.scoring import has_scorer
 from optuna_daub.objective.scoring import own_limits
 from optuna_daub.objective.scoring import task_of
 from optuna_daub.objective.training import Training
@@ -238,6 +239,8 @@ class StudyChecks:
         if self._weighted:
             return False
         if self._scoring.given is None:  # accuracy of classifiers, R^2 of regressors
+            if has_scorer(estimator):
+                return False
             task = task_of(estimator)
             has_labels = class_labels(self._division.rows.y) is not None
             return task == "classification" or (task is None and has_labels)

@@ -114,8 +114,13 @@ class Training:
                 check_same_parameters(params, trial.params)
             elif self.is_incremental and before is not None:
                 rows = rows[~np.isin(rows, fold.subset(before.size))]
+            if self.is_incremental and not len(rows):  # a small fold's share is the same as before
+                models.append(previous)
+                continue
             training = self.division.rows.take(rows)
-            arguments = own_callbacks(self.fit_arguments_of(estimator, training, held_out))
+            arguments = self.fit_arguments_of(estimator, training, held_out)
+            if not callable(self.fit_params):  # a function may make them anew
+                arguments = own_callbacks(arguments)
             if self.is_incremental:
                 fresh = clone(estimator) if previous is None else previous
                 models.append(extended(fresh, training, arguments, self._classes))

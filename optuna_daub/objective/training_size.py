@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -39,6 +38,7 @@ from optuna_daub.objective.training import Training
 from optuna_daub.objective.training import check_same_parameters
 from optuna_daub.objective.winner import winner_of
 from optuna_daub.study import AllocationPruner
+from optuna_daub.study import host
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.log import check_study
@@ -90,7 +90,8 @@ class TrainingSizeObjective:
 
     **Time order**: `shuffle=False` says that rows are in time order. Then the last rows are held
     out, an int `cv` is a `TimeSeriesSplit`, and a subset is the most recent rows before those that
-    are scored. A `TimeSeriesSplit` as `cv` does the same. Other splitters are used as they are.
+    are scored. A `TimeSeriesSplit` as `cv` does the same. With `shuffle=False`
+    other splitters must train on earlier rows than they score.
 
     **Direction**: pass `direction="maximize"` to `optuna.create_study`, which is not Optuna's
     default. In scikit-learn's scorers larger is better; losses are negated ("neg_log_loss"). A
@@ -134,7 +135,7 @@ class TrainingSizeObjective:
             Define it at the top of a module to send the objective to other processes.
         X: Features, one row per example: array, pandas data frame, scipy sparse matrix or list.
         y: Targets, shape (n,) or, for several outputs, (n, number of outputs); all strings or all
-            numbers. A column of a frame becomes an array; rows keep their index in `X` alone.
+            numbers. A column becomes an array, so its index is not kept.
         X_valid: Features of a fixed validation set; all of `X` is then for training.
         y_valid: Its targets.
         sample_weight_valid: Its weights; needed to score with weights, and to refit on them.
@@ -152,14 +153,15 @@ class TrainingSizeObjective:
         weighted_score: Pass the weights to the scorer too, as its `sample_weight`. The promise of
             ABC does not hold for such scores, so it warns.
         fit_params: Extra arguments of `fit`, as a mapping or a function. In a mapping, an array,
-            column or list with one entry per row of `X` is cut to the rows trained on. Except
-            validation tables, known by their names: `eval_` and anything, or `X`, `y`,
+            column or list with one entry per row of `X` is cut to the rows trained on. Validation
+            tables are not cut. They are known by their names: `eval_` and anything, or `X`, `y`,
             `sample_weight`, `data` or `set` with `val`, `valid` or `validation` before or after
-            it, such as `X_val` and `valid_y`. A function (training, validation) or
-            (training, validation, estimator) is called before each fit and returns a mapping.
-            `training` and `validation` have the attributes `X`, `y`, `sample_weight` and
-            `positions` (row numbers in `X`); `validation` is None if `refit` trains on all rows.
-            With `cv` this is tried before the first fit. `estimator` comes from `build`.
+            it, such as `X_val` and `valid_y`. Each training of a study has copies of callbacks. A
+            function (training, validation) or (training, validation, estimator) is called before
+            each fit and returns a mapping. `training` and `validation` have the attributes `X`,
+            `y`, `sample_weight` and `positions` (row numbers in `X`); `validation` is None if
+            `refit` trains on all rows. With `cv` this is tried before the first fit. `estimator`
+            comes from `build`.
         stratify: Keep the shares of the classes in every subset, the held-out part and the folds.
             "auto": labels are classes if `scoring` is a classification scorer of scikit-learn, and
             not if it is a regression scorer. If neither is known, strings, booleans and categories
@@ -170,8 +172,8 @@ class TrainingSizeObjective:
         incremental: Train further on the new rows only, by `partial_fit`. In time order the new
             rows are older ones. Costs count the new rows only.
         keep_models: Number of learners, those trained last, whose models are kept in memory; or a
-            folder for this study's models. None: 32 learners. Nothing is kept without
-            `incremental` or a third argument of `build`.
+            folder for this study's models. None: 32 learners. Must be None without `incremental`
+            or a third argument of `build`.
         seed: Seed of all permutations, from 0 to 2**32 - 1. The same seed gives the same subsets
             on every machine.
 
@@ -252,7 +254,7 @@ class TrainingSizeObjective:
                 "`incremental=True` nor a `build(trial, n, previous)`. Pass one of them, or leave "
                 "it out."
             )
-        self._config, self._maker = get_config(), _this_thread()
+        self._config = get_config()
         self._has_named = False  # the columns that may have caused an error
         # The best score on all rows (larger is better), with the parameters and models that share
         # it.
@@ -279,7 +281,7 @@ class TrainingSizeObjective:
     @property
     def smallest_size(self) -> int:
         """Smallest training size that holds every class; 1 for regression."""
-        return max(1, self._division.complete[0])
+        return self._division.complete[0]
 
     def __call__(self, trial: Trial | FrozenTrial | FixedTrial) -> float:
         """Train and report at each chosen size, and return the last validation score.
@@ -298,7 +300,7 @@ class TrainingSizeObjective:
             return score
         check_trial(trial)
         # scikit-learn has a configuration for each thread; those of `n_jobs` start with defaults.
-        config = get_config() if self._maker == _this_thread() else self._config
+        config = self._config if host.is_of_jobs() else get_config()
         with config_context(**config), ending_study(trial.study):
             return self._run(trial)
 
@@ -344,7 +346,7 @@ class TrainingSizeObjective:
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Add to an estimator's error, once, the columns that may have caused it."""
+        """Warn once, after an estimator's error, of columns that may have caused it."""
         try:
             yield
         except Exception as error:
@@ -369,8 +371,8 @@ class TrainingSizeObjective:
         with a UserWarning that says what is not known of it.
 
         Raises:
-            ValueError: if nothing was scored yet, all learners were dropped, or only the training
-                rows have weights.
+            ValueError: if nothing was scored yet, all learners were dropped, or with
+                `include_validation` only one of training and validation rows have weights.
         """
         check_study(study)
         self._checks.warn_of_other_rows(study)
@@ -390,7 +392,3 @@ class TrainingSizeObjective:
             return None
         winner, _ = winner_of(study)
         return next((model for _, params, model in best if params == winner), None)
-
-
-def _this_thread() -> tuple[int, int]:
-    return os.getpid(), threading.get_ident()

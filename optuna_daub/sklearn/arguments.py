@@ -35,6 +35,7 @@ from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.scorer_names import metric_instead
 from optuna_daub.objective.scorer_names import unknown_scorer
+from optuna_daub.objective.scoring import needs_all_classes
 from optuna_daub.objective.scoring import scores_each_class
 from optuna_daub.sklearn.folds import Folds
 from optuna_daub.sklearn.folds import deciding
@@ -102,7 +103,7 @@ def checked_table(X: Any, y: Any, estimator: Any, params: Mapping[str, Any]) -> 
                 f"`{name}` must hold a row for each example, but got the text {brief(value)}. "
                 "Pass the values themselves, such as table['target']."
             )
-    if _may_be(y):
+    if _may_hold_objects(y):
         check_no_objects_of_time(np.asarray(y, dtype=object))
     y = _as_numbers(y)
     _check_targets(estimator, y)
@@ -160,8 +161,8 @@ def number_of_candidates(
         wanted = min(max(grid[-1] // grid[0], MIN_CANDIDATES), MAX_CANDIDATES)
     elif wanted is not None and wanted > n_points:
         warnings.warn(
-            f"`param_distributions` has {n_points} points, fewer than `n_candidates="
-            f"{wanted}`: all of them are searched.",
+            f"`param_distributions` has {n_points} points, fewer than the {wanted} candidates "
+            "asked for: all of them are searched.",
             UserWarning,
             stacklevel=4,
         )
@@ -173,14 +174,14 @@ def check_classes_scored(folds: Folds, scorer: Any, given: Any, estimator: Any, 
 
     `given` is the scorer as the user named it.
     """
-    if y is None or not scores_each_class(scorer) or not is_classifier(estimator):
+    if y is None or not needs_all_classes(scorer) or not is_classifier(estimator):
         return
     if type_of_target(y) in ("binary", "multiclass"):
         targets = np.asarray(y).ravel()
         classes = class_labels(targets)
-        if classes is not None:
+        if classes is not None and scores_each_class(scorer, classes.names):
             scored = [targets[fold.validation] for fold in folds.folds]
-            check_all_scored(folds.folds, classes, scored, given)
+            check_all_scored(classes, scored, given)
 
 
 def fingerprint(
@@ -193,8 +194,8 @@ def fingerprint(
 ) -> dict[str, str]:
     """Return the fingerprint that all searches of one study share, by name.
 
-    Data, folds and `arguments` (of fits and scorers) enter as checksums. The estimator enters by
-    its parameters that are not searched.
+    Data and folds enter as checksums, `arguments` (of fits and scorers) as text. The estimator
+    enters by its parameters that are not searched.
     """
     searched = []
     of_space = stable(search.param_distributions)
@@ -229,13 +230,15 @@ def _as_numbers(y: Any) -> Any:
     >>> _as_numbers([Fraction(1, 4), Fraction(1, 2)])
     array([0.25, 0.5 ])
     """
-    kinds = {type(value) for value in np.ravel(np.asarray(y, dtype=object))} if _may_be(y) else {}
+    if not _may_hold_objects(y):
+        return y
+    kinds = {type(value) for value in np.ravel(np.asarray(y, dtype=object))}
     is_number = bool(kinds) and all(issubclass(kind, Decimal | Fraction) for kind in kinds)
     return np.asarray(y, dtype=object).astype(np.float64) if is_number else y
 
 
-def _may_be(y: Any) -> bool:
-    """Return whether NumPy holds the targets as objects. They may still be numbers or dates."""
+def _may_hold_objects(y: Any) -> bool:
+    """Return whether targets may be objects such as decimals: a list, or such a column."""
     if y is None or isinstance(y, str):
         return False
     dtype = getattr(y, "dtype", None)

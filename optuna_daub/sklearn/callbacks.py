@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fit:
-    """The task of a whole fit. Without callbacks in scikit-learn nobody is told."""
+    """The task of a whole fit. Nothing is reported if scikit-learn has no callbacks."""
 
     search: DataAllocationSearchCV
     data: Mapping[str, Any]

@@ -188,7 +188,7 @@ class Evaluation:
     @property
     def counted(self) -> list[FitError]:
         """Errors of the fits that have the number `error_score` as their score."""
-        return [error for error in self.errors if math.isfinite(self.error_score)]
+        return self.errors if self.errors and math.isfinite(self.error_score) else []
 
     def __call__(self, params: Mapping[str, Any], size: int) -> list[Measured]:
         """Train and score on the subsets of a size, and return each fold's measurements.
@@ -228,7 +228,7 @@ class Evaluation:
 def said_in(traceback: str) -> str:
     """Return the error at the end of a traceback, in one line.
 
-    The line has its type and its first sentence.
+    The line has its type and the first line of its message.
 
     >>> said_in(
     ...     "Traceback:\\n  File 'a.py', line 1\\n    fit()\\nValueError: Bad column.\\n- a\\n- b"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from numbers import Integral
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -50,7 +51,7 @@ from optuna_daub.sklearn.searching import study_of
 from optuna_daub.sklearn.secrets import StorageURL
 from optuna_daub.sklearn.secrets import has_secret
 from optuna_daub.sklearn.secrets import in_memory
-from optuna_daub.sklearn.secrets import without_secret
+from optuna_daub.sklearn.secrets import url_or_storage
 from optuna_daub.sklearn.space import checked_function
 from optuna_daub.sklearn.space import checked_space
 from optuna_daub.study import best_learner
@@ -67,8 +68,9 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
     `HalvingRandomSearchCV`. The first candidates are trained on few rows of each fold. Forecasts
     from the learning curves say how good each candidate could become on all rows. The next seconds
     are spent where they promise most: on more rows for a candidate, or on a new candidate. With
-    `timeout` alone the forecast model proposes candidates, otherwise TPE. The best candidate was
-    trained on all rows of each fold, and is fitted once more on all the data.
+    `timeout` alone the forecast model proposes candidates, otherwise TPE, unless `sampler` does.
+    The best candidate was trained on all rows of each fold, and is fitted once more on all the
+    data.
 
     >>> from scipy.stats import loguniform
     >>> from sklearn.datasets import load_digits
@@ -137,11 +139,12 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             given, else the model of `DataAllocationSampler`; seeded by `random_state`.
         storage: storage of Optuna for the study, such as "sqlite:///study.db"; None: in memory.
             No repr, message or log shows a password in it. A fitted search is pickled with a copy
-            of the study in memory, so it is loaded without the storage or a password; one that
-            was not fitted is pickled with both.
+            of the study in memory and the URL without its password, so it is loaded without the
+            storage; one that was not fitted is pickled with all of it.
         study_name: name of the study in the storage. An existing study is continued, also by
             several processes at a time: fit with the same data, space, estimator, scorers,
-            `refit`, `cv`, training sizes, and an int as `random_state`. `timeout` then counts
+            `refit`, `cv`, `return_train_score`, training sizes, other arguments of `fit`, and an
+            int as `random_state`. `timeout` then counts
             anew, while `n_candidates` includes the candidates already there.
         random_state: seed of candidates and of the subsets of rows.
         verbose: 0 is quiet; from 1 on Optuna's log has a line for each run of a candidate.
@@ -360,9 +363,13 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         state: dict[str, Any] = {**super().__getstate__()}
         if not self.__sklearn_is_fitted__():
             return state
-        state["storage"] = without_secret(state["storage"])
-        if "study_" in state:
-            state["study_"] = in_memory(state["study_"])
+        state["storage"] = url_or_storage(state["storage"])
+        if (study := state.pop("study_", None)) is not None:
+            try:
+                state["study_"] = in_memory(study)
+            except Exception as error:  # the model is of use without its study
+                left_out = f"The pickle has no `study_`, as its storage cannot be read: {error}"
+                warnings.warn(left_out, UserWarning, stacklevel=2)
         return state
 
     def _validate_params(self) -> None:

@@ -47,13 +47,13 @@ class StorageURL(str):
         return self
 
 
-def without_secret(storage: Any) -> Any:
+def url_or_storage(storage: Any) -> Any:
     """Return what a pickled model keeps of a storage.
 
     This is its URL with the password masked, so loading opens no connection. A storage without a
     URL is returned itself.
 
-    >>> without_secret("postgresql://ann:hunter2@db/studies")
+    >>> url_or_storage("postgresql://ann:hunter2@db/studies")
     'postgresql://ann:***@db/studies'
     """
     url = url_of(storage)
@@ -81,7 +81,9 @@ def has_secret(storage: Any) -> bool:
 
 
 def in_memory(study: optuna.Study) -> optuna.Study:
-    """Return a copy of a study in memory, with its sampler and pruner."""
+    """Return a copy of a study in memory, with its sampler and pruner; itself if it is there."""
+    if type(log.storage_of(study)) is InMemoryStorage:
+        return study
     storage: BaseStorage = InMemoryStorage()
     study_id = storage.create_new_study(study.directions, study.study_name)
     for name, value in log.study_attrs(study).items():

@@ -78,6 +78,8 @@ class Parameter:
                 return len(choices)
             case IntDistribution(low=low, high=high, step=step):
                 return (high - low) // step + 1
+            case FloatDistribution(low=low, high=high, step=float(step)):
+                return round((high - low) / step) + 1
             case FloatDistribution(low=low, high=high):
                 return 1 if low == high else math.inf
         return math.inf

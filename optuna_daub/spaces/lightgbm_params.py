@@ -29,7 +29,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "n_jobs": ("num_threads", "num_thread", "nthread", "nthreads"),
     }
 )  # fmt: skip
-"""LightGBM's other names for the parameters that are searched, from its documentation."""
+"""LightGBM's other names for the parameters that the space sets, from its documentation."""
 
 ROUNDS = ("n_estimators", *ALIASES["n_estimators"])
 """All names of the number of rounds."""

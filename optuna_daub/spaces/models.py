@@ -168,8 +168,8 @@ def linear(
         jobs: not used: neither model has such an argument. Linear algebra takes a thread for each
             core, unless the training is within `threadpoolctl.threadpool_limits(jobs)`.
         seed: not used: both models have one solution.
-        categories: positions of the columns of `X` that hold codes of categories. Each becomes a
-            column for each of its 49 most frequent codes, and one for the others.
+        categories: positions of the columns of `X` that hold codes of categories. Each code
+            becomes a column; of more than 50, the 49 most frequent do, and the others share one.
 
     >>> import optuna
     >>> trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)).ask()

@@ -125,7 +125,7 @@ def close(
 
 
 def take_back(worker: Worker, values: Sequence[float] | None) -> None:
-    """Replace a value that must not count by the worst one, so it is never the study's best.
+    """Replace a value that must not count by the worst one.
 
     Optuna stores the trial as COMPLETE in any case, with this list object as its values, so the
     list is changed in place.

@@ -294,9 +294,10 @@ def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
 
 
 def stand_in(study: optuna.Study, trial: AnyTrial, run: Run) -> FrozenTrial:
-    """Create, in one step, a new running trial with this run, and let `trial` stand for it.
+    """Create a running trial with this run in place of another one.
 
-    So Optuna stores the end there. It keeps the parameters, since callbacks may ask for them.
+    It is made in one step. `trial` becomes it, so Optuna stores the end there. It keeps the
+    parameters, since callbacks may ask for them.
     """
     template = optuna.trial.create_trial(
         state=TrialState.RUNNING,

@@ -374,7 +374,7 @@ def _checked(
 
 
 def _check_size(trial: optuna.Trial, worker: Worker, size: int) -> None:
-    """Raise a ValueError if a size is not the one to train on, or was reported before."""
+    """Raise a ValueError if a size is wrong or was reported before."""
     pruner, place = trial.study.pruner, trial.number
     turn, run = worker.turns.get(place), worker.known.runs.get(place)
     if turn is not None and turn.size != size:

@@ -201,6 +201,9 @@ class DataAllocationSampler(BaseSampler):
                     raise
                 run = liveness.come_back(study, asked)
                 trial = asked._cached_frozen_trial
+        with starting.failing(
+            study, trial
+        ):  # another trial now, if others had taken the first one
             with worker.lock:  # so a second thread takes another point
                 point = self._earlier.next_point(study, worker, trial, run)
                 worker.assigned[trial.number] = Assigned(run, explores, point)

@@ -40,7 +40,11 @@ _logger = logging.getLogger(__name__)
 
 
 def check(asking: Asking) -> None:
-    """Raise an error if study, pruner and sampler do not fit together, else store the settings."""
+    """Check that study, pruner and sampler fit together, and store their settings.
+
+    Raises:
+        ValueError: if they do not.
+    """
     study, worker, policy = asking.study, asking.worker, asking.policy
     if isinstance(study.sampler, PartialFixedSampler):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Waiting: a new trial waits for a learner while other workers hold all that deserve data."""
+"""Waiting of a new trial while other workers hold all learners that could be trained next."""
 
 from __future__ import annotations
 

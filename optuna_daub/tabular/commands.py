@@ -249,7 +249,7 @@ def _add_header(parser: argparse.ArgumentParser) -> None:
         "--header",
         choices=["auto", "yes", "no"],
         default="auto",
-        help="whether the first line of a CSV file holds names (auto)",
+        help="whether the first line of a text or Excel file holds names (auto)",
     )
 
 

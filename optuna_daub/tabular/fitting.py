@@ -60,9 +60,10 @@ LAST_SHARE = 0.1
 SAMPLE = 2_000
 """Number of rows on which the time of the preparation is measured."""
 
-LARGE_SHARE = 10
-"""Smallest number of samples in a table whose preparation is measured. So measuring takes at most
-a tenth of it. A note follows if the preparation takes more than a tenth of the time left."""
+LARGE = 10
+"""Smallest number of samples in a table whose preparation is measured, so measuring takes at most
+a tenth of it. A note follows if the preparation takes more than this part (1 / 10) of the time
+left."""
 
 
 def fit(
@@ -104,7 +105,7 @@ def fit(
             most one per core; None for one per core. Other trainings have one thread.
         seed: seed of held-out rows, candidates and models, from 0 to 2**32 - 1. Decisions depend
             on measured seconds too, so two runs may find different models.
-        header: whether the first line of a CSV file holds names: "auto", "yes" or "no".
+        header: whether the first line of a text or Excel file holds names: "auto", "yes" or "no".
         storage: storage of Optuna for the search, such as "sqlite:///search.db"; None: in memory.
         say: function that is called with each progress message; None for silence.
 
@@ -299,7 +300,7 @@ def _slow_preparation(preparation: Preparation, frame: Any, left: float) -> str:
         frame: table to prepare.
         left: seconds that are left.
     """
-    if len(frame) < LARGE_SHARE * SAMPLE:
+    if len(frame) < LARGE * SAMPLE:
         return ""
     clocks: list[float] = []
     try:
@@ -311,14 +312,15 @@ def _slow_preparation(preparation: Preparation, frame: Any, left: float) -> str:
         return ""
     fixed, sample = clocks[2] - clocks[1], time.monotonic() - clocks[2]
     seconds = max(sample - fixed, 0.0) * len(frame) / SAMPLE
-    if seconds < left / LARGE_SHARE:
+    if seconds < left / LARGE:
         return ""
     text = ", ".join(f"`{name}`" for name in measured.text_)
     note = f"The columns take about {said_time(seconds)} to be made numbers"
     if 2 * seconds < left:  # the whole table may take twice as long as its sample suggests
         return note + "."
     way = f"`ignore` columns of text ({text}), or give more time" if text else "give more time"
-    return f"{note}, and about {said_time(left)} are left: {way}."
+    rest = f"about {said_time(left)} are" if left > 0.0 else "no time is"
+    return f"{note}, and {rest} left: {way}."
 
 
 def _checked_models(models: Any) -> list[str] | None:

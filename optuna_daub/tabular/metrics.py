@@ -24,7 +24,7 @@ class Metric:
     """The metric that compares models."""
 
     name: str
-    """Name that the user passed."""
+    """Name in small letters, with underscores and without `neg_`."""
     scoring: str
     """Name of the scorer in scikit-learn; larger scores are better."""
     is_loss: bool
@@ -169,7 +169,7 @@ _BY_ROWS = ("accuracy", "neg_log_loss", "neg_brier_score", "f1_micro", "precisio
             "recall_micro", "f1_weighted", "precision_weighted", "recall_weighted")  # fmt: skip
 
 OF_RATIOS = ("percentage_error", "log_error", "gamma_deviance", "poisson_deviance")
-"""Ends of the names of metrics that compare amounts by their ratio to 0."""
+"""Ends of the names of metrics that compare ratios of amounts, so 0 must mean none."""
 
 LEAST: Mapping[str, tuple[str, Callable[[NDArray[Any]], NDArray[np.bool_]]]] = MappingProxyType(
     {

@@ -29,7 +29,7 @@ def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
     """Return the default pruner for `n_rows` rows to train on.
 
     Args:
-        n_rows: number of rows, at least 3.
+        n_rows: number of rows, at least 4.
         smallest: smallest size that can be trained on, such as one that holds every class.
 
     Raises:
@@ -44,7 +44,7 @@ def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
     try:
         return DAUBPruner(min_resource=least, max_resource=n_rows)
     except ValueError:  # the smallest size is so large that a ratio of 1.5 gives under 3 sizes
-        if smallest + 2 > n_rows:
+        if least + 2 > n_rows:
             raise
         return DAUBPruner(sizes=[least, (least + n_rows) // 2, n_rows])
 

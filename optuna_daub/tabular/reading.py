@@ -51,13 +51,13 @@ def read_table(source: Any, *, header: Header = "auto", learnt: Learnt | None = 
     Args:
         source: path of a file, or a frame of pandas, polars or pyarrow, or anything else that
             `pandas.DataFrame` takes.
-        header: "yes" if the first line of a text file holds the names of the columns, else "no".
-            "auto" decides by its content, and adds a note if it finds no names.
+        header: "yes" if the first line of a text or Excel file holds the names of the columns,
+            else "no". "auto" decides by its content, and adds a note if it finds no names.
         learnt: what a model learnt from the table of its `fit`, to read this one alike.
 
     Raises:
-        TableError: if the file is missing or of an unknown kind, the table has no rows or fewer
-            than two columns, or two columns have the same name.
+        TableError: if the file is missing or of an unknown kind, the table has no rows, a text
+            file to learn from has one column, or two columns have the same name.
         ImportError: if a package for the kind of file is not installed.
 
     >>> import tempfile

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from decimal import Decimal
-from importlib import import_module
 from typing import Any
 from typing import Literal
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optuna_daub.core import optional
 from optuna_daub.core.checks import brief
 
 
@@ -131,14 +131,7 @@ def imported(package: str) -> Any:
     Raises:
         ImportError: if it is not installed, with the line that installs it.
     """
-    try:
-        return import_module(package)
-    except ImportError as error:
-        name = package.partition(".")[0]
-        raise ImportError(
-            f"Tables need {name}, which cannot be imported ({error}): "
-            "pip install 'optuna-daub[tabular]'"
-        ) from error
+    return optional.imported(package, extra="tabular")
 
 
 def is_text(column: Any) -> bool:
@@ -291,7 +284,8 @@ def as_numbers(column: Any, unit: str | None = None) -> Any:
         unit = unit_of(column) if unit is None else unit
         is_word = np.array([isinstance(cell, str) for cell in column], bool)
         floats = np.array([*map(_as_float, column)], np.float64)
-        floats[:] = np.nan if unit == "%" else floats
+        if unit == "%":
+            floats[:] = np.nan
         if is_word.any():
             floats[is_word] = as_numbers(pandas.Series([*column[is_word]]), unit).to_numpy()
     return pandas.Series(floats, column.index, name=column.name)
@@ -303,8 +297,8 @@ def _amounts(words: Any, rows: NDArray[np.int64], unit: str | None) -> NDArray[n
     digits, units = _split(plain)
     # A column without a sign in `fit` may have any sign later, except per cent.
     allowed = unit or _commonest(units[is_number], rows[is_number])
-    if unit is not None and allowed == "%" != unit:
-        allowed = unit
+    if unit == "" and allowed == "%":
+        allowed = ""
     is_of_unit = (units == allowed) | ((units == "") & (allowed != "%"))
     digits = digits.to_numpy(dtype=object, na_value=None)
     return np.where(is_number & is_of_unit, digits, np.nan).astype(np.float64)

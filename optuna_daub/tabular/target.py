@@ -101,8 +101,8 @@ def checked_target(
     """Return the target column as classes or amounts, by `task` or by its values.
 
     Text, categories and booleans are classes. Whole numbers are classes if there are at most 20
-    different ones. All other numbers are amounts, and so are dates and durations. Text is dates
-    or durations if there are more than 20 different ones.
+    different ones, fewer than half the rows. All other numbers are amounts, and so are dates and
+    durations. Text is dates or durations if there are more than 20 different ones.
 
     Args:
         frame: table with the target.

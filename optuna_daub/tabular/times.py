@@ -99,7 +99,7 @@ def date_forms(column: Any) -> Forms | None:
         with quiet(hidden=UserWarning):  # pandas warns of each guess
             formats = {form for word in left.head(GUESSED) for form in _guesses(word)}
         # Of equal ones the first is taken: %m comes before %d, but not between dots.
-        # A word that needs day and month swapped has another meaning, not another format.
+        # A column has one order of day and month: formats with the other order are not tried.
         formats -= {_swapped(form) for form in found}
         unread = {form: left[_read(left, form).isna()] for form in sorted(formats, reverse=True)}
         best = min(unread, key=lambda form: (len(unread[form]), "%m.%d." in form), default="")

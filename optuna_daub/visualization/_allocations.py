@@ -75,13 +75,15 @@ class AllocationsRecord(NamedTuple):
         """Cost so far as a share of training all learners completely, in words."""
         if not self.spent:
             return f"no {self.unit} spent yet"
+        if not self.everything:  # all trainings were lost
+            return f"{amount(self.spent)} {self.unit}, none kept"
         about = "" if self.measured >= self.everything else "about "
         return f"{amount(self.spent)} {self.unit}, {about}{self.spent / self.everything:.0%}"
 
     @property
     def spending(self) -> str:
         """The same share in a sentence."""
-        if not self.spent:
+        if not self.spent or not self.everything:
             return self.share
         count = sum(bool(curve.observations) for curve in self.curves)
         learners = f"{count} learner{'s' * (count != 1)}"

@@ -55,14 +55,14 @@ FAR = 20.0
 beyond it were shown, the main ones would share a twentieth of the height."""
 
 MAX_TICKS = 14
-"""Largest number of sizes written under a picture of usual width."""
+"""Largest number of gaps between the sizes under a picture of usual width."""
 
 MAX_LETTERS = 30
 """Largest number of letters in a line along the vertical axis: 220 pixels, plotly's usual height
 without title, sizes and legend."""
 
 MAX_TICKS_OF_NARROW = 6
-"""Largest number of sizes under a narrow picture, of 300 pixels or 4 inches."""
+"""Largest number of these gaps in a narrow picture, of 300 pixels or 4 inches."""
 
 
 class Look(NamedTuple):

@@ -12,6 +12,10 @@ from typing import Literal
 from typing import NamedTuple
 
 
+Dash = Literal["solid", "dash", "dot"]
+"""Kind of a line."""
+
+
 class Symbol(NamedTuple):
     """A marker, by its names in both plotting libraries."""
 
@@ -46,7 +50,7 @@ class Line(NamedTuple):
     """Width in points; 0 draws the markers only."""
     opacity: float = 1.0
     """Opacity, in [0, 1]."""
-    dash: Literal["solid", "dash", "dot"] = "solid"
+    dash: Dash = "solid"
     is_step: bool = False
     """True if each value holds up to the next one. False for straight lines between them."""
     symbol: str = ""
@@ -121,7 +125,6 @@ class Picture(NamedTuple):
     legend_title: str = ""
 
 
-def key(label: str, color: str, width: float, opacity: float, dash: str = "solid") -> Line:
+def key(label: str, color: str, width: float, opacity: float, dash: Dash = "solid") -> Line:
     """Return a line of the legend only. It explains marks of several colours."""
-    assert dash in ("solid", "dash", "dot")
-    return Line((), (), color, width, opacity, dash, label=label)  # type: ignore[arg-type]
+    return Line((), (), color, width, opacity, dash, label=label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from typing import Any
 
 import lightgbm
@@ -505,3 +506,35 @@ def test_a_callback_that_cannot_be_copied_is_shared() -> None:
     )
     objective(optuna.trial.FixedTrial({}))
     assert callback.is_used
+
+
+def test_the_configuration_of_a_user_s_own_thread_counts() -> None:
+    seen: list[str] = []
+
+    def build(trial: optuna.Trial) -> Any:
+        trial.suggest_float("unused", 0, 1)
+        seen.append(sklearn.get_config()["transform_output"])
+        return GaussianNB()
+
+    objective = TrainingSizeObjective(build, X, Y)
+
+    def search() -> None:
+        with sklearn.config_context(transform_output="pandas"):
+            study_of(objective)
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    thread.join()
+    assert {*seen} == {"pandas"}
+
+
+def test_a_function_may_keep_the_callbacks_that_it_makes() -> None:
+    made: list[Stateful] = []
+
+    def fit_params(training: Rows, validation: Rows | None) -> dict[str, Any]:
+        made.append(Stateful())
+        return {"callbacks": made[-1:]}
+
+    objective = TrainingSizeObjective(lambda trial: CalledBack(), X, Y, fit_params=fit_params)
+    objective(optuna.trial.FixedTrial({}))
+    assert [each.is_used for each in made] == [True]

@@ -15,6 +15,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
@@ -290,3 +291,27 @@ def test_tables_of_other_libraries_are_searched_but_not_matched() -> None:
     fixed = {"X_valid": table, "y_valid": labels}
     with pytest.raises(ValueError, match="data frame of pyarrow, whose columns cannot be matched"):
         TrainingSizeObjective(lambda trial: LogisticRegression(), table, labels, **fixed)
+
+
+@pytest.mark.parametrize("name", ["column_names", "tocsr", "columns", "dtype", "shape", "iloc"])
+def test_columns_may_have_the_names_of_attributes(name: str) -> None:
+    frames = TRAINING.rename(columns={"a": name}), VALIDATION.rename(columns={"a": name})
+    renamed = study_of(objective(*frames))
+    plain = study_of(objective(TRAINING, VALIDATION))
+    assert renamed.best_value == plain.best_value
+    assert objective(*frames).refit(renamed, include_validation=True).predict(frames[0]).any()
+
+
+def test_an_error_with_a_table_of_pyarrow_comes_out_as_such() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+
+    def failing(trial: optuna.Trial) -> Any:
+        return make_pipeline(FunctionTransformer(_fails), GaussianNB())
+
+    made = TrainingSizeObjective(failing, pyarrow.table({"a": NUMBERS[:, 0]}), LABELS)
+    with pytest.raises(ZeroDivisionError, match="of the user's own"):
+        study_of(made)
+
+
+def _fails(X: Any) -> Any:
+    raise ZeroDivisionError("of the user's own")

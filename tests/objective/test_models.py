@@ -44,7 +44,8 @@ class Counting(ClassifierMixin, BaseEstimator):
     def __init__(self, var_smoothing: float = 1e-9) -> None:
         self.var_smoothing = var_smoothing
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Counting:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, rows: Any = ()) -> Counting:
+        assert not len(rows) or len(rows) == len(X)
         Counting.calls.append(len(X))
         if not hasattr(self, "model_"):
             self.model_ = GaussianNB(var_smoothing=self.var_smoothing)
@@ -142,7 +143,8 @@ def test_partial_fit_sees_each_row_once_and_scores_as_in_one_go(options: dict[st
 def test_a_fold_without_new_rows_keeps_its_model() -> None:
     """The first fold takes 17 of its 17 rows at 88 and at 90 of 92."""
     options: dict[str, Any] = {"incremental": True, "shuffle": False, "cv": 5}
-    objective = TrainingSizeObjective(naive, X[:110], Y[:110], **options)
+    by_row = {"rows": np.ones(110)}  # cut to the rows of each training
+    objective = TrainingSizeObjective(naive, X[:110], Y[:110], fit_params=by_row, **options)
     study = study_of(objective, pruner=DAUBPruner(sizes=[88, 90, 92]), n_learners=3)
     best, calls = answer(study), [*Counting.calls]
     assert len({*calls}) > 5, "it was trained further"

@@ -162,8 +162,13 @@ def test_a_scorer_that_is_told_the_classes_may_score_rows_without_one() -> None:
         assert np.isfinite(built(optuna.trial.FixedTrial({})))
         search = DataAllocationSearchCV(GaussianNB(), space, scoring=scoring, cv=cv)
         assert np.isfinite(search.fit(X, y).best_score_)
-    with pytest.raises(ValueError, match=r"each class must be among .* pass all `labels`"):
-        TrainingSizeObjective(lambda trial: GaussianNB(), X, y, cv=cv, scoring=plain)
+    some = _of_probabilities(log_loss, greater_is_better=False, labels=[0, 1])
+    area = _of_probabilities(roc_auc_score, multi_class="ovr", labels=[0, 1, 2])
+    for scoring in (plain, some, area):
+        with pytest.raises(ValueError, match=r"each class must be .* all classes as `labels`"):
+            TrainingSizeObjective(lambda trial: GaussianNB(), X, y, cv=cv, scoring=scoring)
+        with pytest.raises(ValueError, match=r"each class must be .* all classes as `labels`"):
+            DataAllocationSearchCV(GaussianNB(), space, scoring=scoring, cv=cv).fit(X, y)
 
 
 def _fails(*_: Any) -> float:

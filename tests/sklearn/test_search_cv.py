@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from optuna.distributions import FloatDistribution
+from optuna.distributions import IntDistribution
 from optuna.samplers import GridSampler
 from optuna.samplers import RandomSampler
 from optuna.storages import InMemoryStorage
@@ -259,10 +261,11 @@ def test_without_number_or_time_there_are_as_many_as_the_first_round_affords(
     assert search.fit(X, Y).n_candidates_ == n_candidates
 
 
-def test_few_points_are_all_searched_once() -> None:
-    space = {"max_depth": [1, 2], "criterion": ["gini", "entropy"]}
+@pytest.mark.parametrize("depths", [[1, 2], IntDistribution(1, 2)])
+def test_few_points_are_all_searched_once(depths: Any) -> None:
+    space = {"max_depth": depths, "criterion": ["gini", "entropy"]}
     search = Search(DecisionTreeClassifier(random_state=0), space, n_candidates=9)
-    with pytest.warns(UserWarning, match="has 4 points, fewer than `n_candidates=9`"):
+    with pytest.warns(UserWarning, match="has 4 points, fewer than the 9 candidates"):
         search.fit(X, Y)
     points = {tuple(params.values()) for params in search.cv_results_["params"]}
     assert len(points) == search.n_candidates_ == 4
@@ -301,6 +304,14 @@ def test_a_sampler_of_ones_own_stays_as_it_was() -> None:
     assert same(search, first)
     assert same(search, clone(search).set_params(random_state=0).fit(X, Y))
     assert isinstance(search.sampler, RandomSampler)
+
+
+def test_steps_of_a_range_are_points() -> None:
+    space = {"var_smoothing": FloatDistribution(0.1, 0.3, step=0.1)}
+    search = Search(GaussianNB(), space, n_candidates=9, cost="examples", random_state=0)
+    with pytest.warns(UserWarning, match="has 3 points, fewer than the 9 candidates"):
+        search.fit(X, Y)
+    assert search.n_candidates_ == 3
 
 
 def test_random_states_advance() -> None:

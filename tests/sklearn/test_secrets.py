@@ -115,3 +115,15 @@ def test_a_fitted_search_is_loaded_without_its_storage(kind: str, tmp_path: Path
     np.testing.assert_array_equal(loaded.predict(X), search.predict(X))
     assert best_learner(loaded.study_).score == loaded.best_score_
     assert not folder.exists()
+
+
+def test_a_model_is_pickled_though_its_storage_is_gone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    search = _search(f"sqlite:///{tmp_path}/study.db").set_params(n_candidates=1).fit(X, Y)
+    search.study_._storage._backend.engine.dispose()
+    (tmp_path / "study.db").unlink()
+    with pytest.warns(UserWarning, match="has no `study_`, as its storage cannot be read"):
+        stored = pickle.dumps(search)
+    np.testing.assert_array_equal(pickle.loads(stored).predict(X), search.predict(X))
+    assert hasattr(search, "study_")

@@ -101,3 +101,10 @@ def test_rare_classes_are_named_if_scores_vary_for_them(
 ) -> None:
     notes = said_rare(target_of(counts), checked_metric(name, "classification", 2))
     assert [said in note for note in notes] == [True] * bool(said)
+
+
+@pytest.mark.parametrize("n_rows", [4, 5, 6, 7, 8])
+def test_the_pruner_of_few_rows_has_three_sizes(n_rows: int) -> None:
+    sizes = pair.pruner(n_rows).policy.sizes
+    assert len(sizes) >= 3
+    assert sizes[-1] == n_rows

@@ -99,3 +99,9 @@ def test_the_unit_is_one_of_two() -> None:
         ValueError, match="""must be "auto", "examples" or "seconds", but got 'euro'"""
     ):
         allocations_record(studies.finished(), "euro", 60)  # type: ignore[arg-type]
+
+
+def test_the_share_of_nothing_is_not_asked_for() -> None:
+    """All trainings were lost, as those on all the data of failed trials are."""
+    lost = AllocationsRecord((), (), (), 800.0, 0.0, 0.0, "examples")
+    assert lost.share == lost.spending == "800 examples, none kept"
