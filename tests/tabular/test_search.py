@@ -243,7 +243,7 @@ def test_a_long_preparation_is_said_before(monkeypatch: pytest.MonkeyPatch) -> N
     rng = np.random.default_rng(0)
     words = [" ".join(map(str, row)) for row in rng.integers(0, 99, (N, 5))]
     _, said = told(table().assign(words=words), seconds=0.001)
-    way = r"and about 1 s are left: `ignore` columns of text \(.*`words`\), or give more time"
+    way = r"and no time is left: `ignore` columns of text \(.*`words`\), or give more time"
     assert re.search(way, said)
     assert "Reading and preparing the table took all" in said
 
