@@ -11,7 +11,7 @@ from pathlib import Path
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optuna_daub_benchmarks"
 """Folder of the environments of peers that need their own."""
 HOMES: dict[str, tuple[str, ...]] = {
-    "gp": ("torch==2.13.*", "optuna", "cmaes", "scikit-learn", "scipy"),  # torch is large
+    "gp": ("torch==2.13.*", "optuna==5.0.0", "cmaes", "scikit-learn", "scipy", "psutil"),
     "smac": ("smac==2.4.1",),
     "autogluon": ("autogluon.tabular[lightgbm,xgboost]==1.6.3",),  # wants pandas below 3
     "syne-tune": ("syne-tune==0.16.0", "huggingface_hub", "fastparquet", "h5py"),

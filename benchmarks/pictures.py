@@ -1,11 +1,11 @@
 """Pictures of README and documentation, light and dark, readable on a phone.
 
-    python benchmarks/pictures.py --search benchmarks/results/search    # from rows of search.py
-    python benchmarks/pictures.py --curves    # the default rule on ../shared/tables/covtype.csv
+    python -m benchmarks.pictures --search benchmarks/results/ranger    # from rows of search.py
+    python -m benchmarks.pictures --curves    # the default rule on ../shared/tables/covtype.csv
 
-`--search` draws the mean regret of methods against time, or on one real table their score, for
-`.github/images`. `--curves` draws a
-study of 41 learners whose scores and seconds are looked up in the table, for `docs/_static`.
+`--search` draws the mean regret of methods against time, or on one real table (`--problem`) their
+test scores, for `.github/images`. `--curves` draws a study of 41 learners whose scores and seconds
+are looked up in the table, for `docs/_static`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from matplotlib import pyplot
 
 from benchmarks.replay_problems import TABLES
 from benchmarks.replay_problems import table_problem
+from benchmarks.rows import ROOT
 from benchmarks.rows import Row
 from benchmarks.rows import read_rows
 from benchmarks.search_report import collect
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ROOT = Path(__file__).parents[1]
 SIZE = 4.6, 4.4
 """Width and height of a picture in inches; 4.6 are 390 pixels at 85 dots to the inch."""
 DOTS = 170
@@ -64,17 +64,17 @@ def theme(name: str) -> Iterator[None]:
 
 
 def race(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
-    """Return the mean regret of methods against units, or on real data the score against seconds.
+    """Return the mean regret of methods against units, or test scores of a table against seconds.
 
-    Rows are of one family of problems. The first method is drawn thicker.
+    Rows are of one family of problems, or of one table. The first method is drawn thicker.
     """
     ((family, results),) = collect(rows, methods).items()
     is_real = family.startswith("real")
     figure, axes = pyplot.subplots(figsize=(SIZE[0], 3.6), layout="constrained")
     if is_real:
-        (unit,) = results.units.values()
         times = np.linspace(0.0, max(row["budget_seconds"] for row in results.rows[0]), 361)
-        values = [np.nan_to_num(100.0 * results.scores(t / unit)).mean(axis=0) for t in times]
+        tested = [[[_tested(row, t) for row in cell] for cell in results.rows] for t in times]
+        values = [np.mean(each, axis=0) for each in tested]
         axes.set(xlabel="seconds of training", ylabel="accuracy, %", ylim=(50.0, 100.0))
     else:
         times = np.geomspace(1.0, 100.0, 80)
@@ -86,11 +86,17 @@ def race(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
     for place, method in enumerate(methods):
         means = np.array(values)[:, results.methods.index(method)]
         width = 3.0 if place == 0 else 1.6
-        label = "optuna_daub" if method == "ours" else method
+        label = "optuna_daub" if method.startswith("ours") else method
         axes.plot(times, means, label=label, color=COLOURS[place], linewidth=width)
     axes.grid(visible=True, alpha=0.25)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)
     return figure
+
+
+def _tested(row: Row, seconds: float) -> float:
+    """Return the test score of a run's best model after a time, in %; 0 without a model."""
+    found = [point[2] for point in row["curve"] if point[0] <= seconds]
+    return 100.0 * found[-1] if found else 0.0
 
 
 def looked_up(name: str) -> optuna.Study:
@@ -135,6 +141,7 @@ def main() -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--search", type=Path, help="folder with search.jsonl")
+    parser.add_argument("--problem", help="the only problem of these rows to draw")
     parser.add_argument(
         "--methods", nargs="+", default=["ours", "TPE", "TPE + Hyperband", "random"]
     )
@@ -147,6 +154,8 @@ def main() -> None:
         with theme(name):
             if options.search is not None:
                 rows = read_rows(options.search / "search.jsonl")
+                if options.problem:
+                    rows = [row for row in rows if row["key"]["problem"] == options.problem]
                 folder = options.results or ROOT / ".github/images"
                 kind = "real" if any("real" in r["key"]["problem"] for r in rows) else "regret"
                 race(rows, options.methods).savefig(folder / f"{kind}-{name}.png")

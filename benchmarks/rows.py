@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 """Data and tables that stand beside the project, read in place and never copied."""
 RESULTS = ROOT / "benchmarks" / "results"
-"""Folder of rows, tables and pictures. Git keeps rows of surrogates, in `ranger` and `several`,
+"""Folder of rows, tables and pictures. Git keeps the rows in `ranger`, `several` and `real`,
 and ignores others."""
 
 CHANGED = ("status", "--porcelain", "--", ".", ":!benchmarks/results")

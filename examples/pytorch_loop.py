@@ -27,8 +27,7 @@ from optuna_daub import best_learner
 try:
     import torch
 except ImportError:
-    print("This example needs PyTorch: pip install torch")
-    sys.exit(0)
+    sys.exit("This example needs PyTorch: pip install torch")
 
 
 SMOKE = "OPTUNA_DAUB_SMOKE" in os.environ

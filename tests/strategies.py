@@ -20,7 +20,6 @@ from optuna_daub.core import Drop
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import Forecast
-from optuna_daub.core import Interval
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
@@ -167,8 +166,6 @@ def pools(
         draw(st.none() | costs),
     )
 
-
-intervals = st.tuples(finite, finite).map(lambda ends: Interval(min(ends), max(ends)))
 
 reasons = st.lists(finite, min_size=1, max_size=3).map(
     lambda found: Reason(

@@ -805,12 +805,6 @@ class TestWhen:
         pickle.loads(pickle.dumps(callback))(study, study.trials[0])
         assert len(drawn) == 1
 
-    def test_every_is_not_negative(self) -> None:
-        with pytest.raises(
-            ValueError, match="`every` must be at least 0 seconds and finite, but got -1"
-        ):
-            DashboardCallback(every=-1)
-
 
 def expected(study: optuna.Study) -> dict[str, dict[str, Any]]:
     """Return the figures of the study as it is now."""

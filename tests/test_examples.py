@@ -120,8 +120,9 @@ ARGUMENTS: dict[str, Callable[[Path], list[str]]] = {
     "script", sorted({*SCRIPTS} - {"automl.py", "dask_workers.py", "quickstart.py"})
 )
 def test_a_script_runs(script: str, tmp_path: Path, here: Here) -> None:
-    if "lightgbm" in (EXAMPLES / script).read_text():
-        pytest.importorskip("lightgbm")
+    for package in ("lightgbm", "torch"):
+        if f"import {package}" in (EXAMPLES / script).read_text():
+            pytest.importorskip(package)
     arguments = ARGUMENTS.get(script, lambda _: [])(tmp_path)
     if script == "workers.py":  # whose processes import it
         done = run(tmp_path, script, *arguments)

@@ -27,7 +27,6 @@ from optuna_daub.sklearn import DataAllocationSearchCV
 X = np.random.default_rng(0).random((120, 3))
 Y = np.arange(120) % 2
 WEIGHTS = np.ones(30)
-TPE = optuna.samplers.TPESampler
 
 
 class Untrained(DecisionTreeClassifier):  # type: ignore[misc]

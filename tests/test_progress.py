@@ -133,7 +133,7 @@ class TestWhatIsLeft:
 
         class Slow(studies.Table):
             def __call__(self, trial: optuna.Trial) -> float:
-                time.sleep(0.1 + 0.2 * (trial.number % 3))  # no two end at once
+                time.sleep(0.1 + 0.13 * (trial.number % n_jobs))  # few end at once
                 return super().__call__(trial)
 
         known = {f"{i}": (0.5, 0.6, 0.7, 0.8) for i in range(9)}
@@ -261,13 +261,6 @@ def test_a_study_without_scores_shows_an_empty_bar() -> None:
 
 def test_it_can_be_sent_to_a_worker() -> None:
     assert len(run(pickle.loads(pickle.dumps(ProgressBar(every=0)))).lines) >= 2
-
-
-def test_every_is_not_negative() -> None:
-    with pytest.raises(
-        ValueError, match="`every` must be at least 0 seconds and finite, but got -1"
-    ):
-        ProgressBar(every=-1)
 
 
 def test_between_two_updates_it_costs_next_to_nothing() -> None:

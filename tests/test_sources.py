@@ -185,22 +185,6 @@ def test_the_checks_of_words_can_fail() -> None:
     assert too_often(['x = "where dear where begun where"']) == {}, "a value is no text"
 
 
-if __name__ == "__main__":
-    import sys
-
-    for name in sys.argv[1:] or sorted(path.name for path in PACKAGE.iterdir()):
-        sources = {path: path.read_text() for path in files_of(name)}
-        for path, source in sources.items():
-            for text in questions(source):
-                print(f"{path.relative_to(ROOT)}: opens with {text!r}")
-        n_words, found = counts([*sources.values()])
-        often = too_often([*sources.values()])
-        for expression, count in found.items():
-            rate = f"{1000 * count / max(n_words, 1):.2f} in 1,000 words"
-            mark = "TOO OFTEN, " if expression in often else ""
-            print(f"{name}: {expression!r} {rate} ({mark}at most {MAX_RATES[expression]})")
-
-
 def whole_values(source: str) -> list[int]:
     """Return the lines in which a message shows a value whole, however long it is."""
     nodes = [*ast.walk(ast.parse(source))]
@@ -220,3 +204,19 @@ def test_messages_cut_values_that_are_long() -> None:
     assert {path: lines for path, lines in found.items() if lines} == {}
     assert whole_values("raise ValueError(f'but got {x!r}')") == [1]
     assert whole_values("raise ValueError('but got ' + repr(x))") == [1]
+
+
+if __name__ == "__main__":
+    import sys
+
+    for name in sys.argv[1:] or sorted(path.name for path in PACKAGE.iterdir()):
+        sources = {path: path.read_text() for path in files_of(name)}
+        for path, source in sources.items():
+            for text in questions(source):
+                print(f"{path.relative_to(ROOT)}: opens with {text!r}")
+        n_words, found = counts([*sources.values()])
+        often = too_often([*sources.values()])
+        for expression, count in found.items():
+            rate = f"{1000 * count / max(n_words, 1):.2f} in 1,000 words"
+            mark = "TOO OFTEN, " if expression in often else ""
+            print(f"{name}: {expression!r} {rate} ({mark}at most {MAX_RATES[expression]})")

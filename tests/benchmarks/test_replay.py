@@ -43,7 +43,6 @@ def made() -> Problem:
 def test_every_method_chooses_a_learner_it_has_paid_for(name: str, made: Problem) -> None:
     outcome = METHODS[name].choose(made, 0)
     assert outcome.cost >= made.costs[outcome.learner, made.full_size]
-    assert made.loss(outcome.learner) >= 0.0
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -20,9 +20,6 @@ from benchmarks.two_workers import main
 from benchmarks.two_workers import simulated
 
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # TPE's options are experimental
-
-
 REFERENCE_ROW: Row = {
     "key": {"problem": "made", "method": REFERENCE},
     "unit": 1.0,

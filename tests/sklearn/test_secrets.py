@@ -117,9 +117,7 @@ def test_a_fitted_search_is_loaded_without_its_storage(kind: str, tmp_path: Path
     assert not folder.exists()
 
 
-def test_a_model_is_pickled_though_its_storage_is_gone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_model_is_pickled_though_its_storage_is_gone(tmp_path: Path) -> None:
     search = _search(f"sqlite:///{tmp_path}/study.db").set_params(n_candidates=1).fit(X, Y)
     search.study_._storage._backend.engine.dispose()
     (tmp_path / "study.db").unlink()

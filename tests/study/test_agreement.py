@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.stats import spearmanr
 
 from optuna_daub import DAUBPruner
 from optuna_daub import learning_curves
+from optuna_daub.core import Cost
 from optuna_daub.study import agreement
 from optuna_daub.study.agreement import Agreement
 from optuna_daub.study.agreement import SizeAgreement
@@ -35,7 +37,6 @@ def study_of(
     *,
     everything: bool = False,
     sign: int = 1,
-    timed: bool = True,
 ) -> optuna.Study:
     """Return a finished study of these learners, whose scores on each size are given."""
     base = optuna.samplers.GridSampler({"learner": range(len(curves))}, seed=0)
@@ -46,7 +47,7 @@ def study_of(
         curve = curves[trial.suggest_int("learner", 0, len(curves) - 1)]
         sizes, seconds = SIZES if everything else None, {"seconds": lambda n: n / 1000}
         score = {n: sign * score for n, score in zip(SIZES, curve, strict=True)}
-        return scored(trial, score.__getitem__, sizes, **(seconds if timed else {}))
+        return scored(trial, score.__getitem__, sizes, **seconds)
 
     study.optimize(objective, n_trials=400 if not everything else len(curves))
     return study
@@ -261,8 +262,10 @@ def test_before_any_score_there_is_nothing() -> None:
 
 
 def test_without_times_costs_are_examples() -> None:
-    found = sample_agreement(study_of(made(8), everything=True, timed=False))
-    assert "training examples" in str(found).splitlines()[-1] or found.everything.seconds > 0
+    found = sample_agreement(study_of(made(8), everything=True))
+    untimed = replace(found, spent=Cost(900), everything=Cost(4_000))
+    last = "spent 900 training examples; each learner on all the data would have taken 4,000"
+    assert str(untimed).splitlines()[-1] == last
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e9])

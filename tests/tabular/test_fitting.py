@@ -176,7 +176,9 @@ class TestAModel:
         rng = np.random.default_rng(0)
         frame = table(100).assign(target=rng.choice(["yes", "no"], 100, p=[0.8, 0.2]))
         model, _ = told(frame[["c", "target"]], models=["linear"], metric="accuracy")
-        assert ("No model is better" in str(model)) == (model.score <= model.found.guess)
+        for guess, is_better in ((model.score - 0.1, True), (model.score, False)):
+            found = replace(model.found, guess=guess)
+            assert ("No model is better" in str(replace(model, found=found))) != is_better
 
     def test_no_time_at_all_still_trains_one_model(self) -> None:
         model, said = told(table(), seconds=0.001)

@@ -146,11 +146,6 @@ def test_unknown_learners_are_refused() -> None:
         learning_curves_record(studies.finished(), [2, 7], 12)
 
 
-def test_top_is_not_negative() -> None:
-    with pytest.raises(ValueError, match="`top` must be at least 0, but got -1"):
-        learning_curves_record(studies.finished(), None, -1)
-
-
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_the_axis_has_the_name_of_the_metric() -> None:
     study = studies.empty()
