@@ -51,12 +51,20 @@ Row: TypeAlias = dict[str, Any]
 """JSON-safe names and values of a run, its result and its stamp."""
 
 
-def parser_of(doc: str | None) -> argparse.ArgumentParser:
-    """Return a parser of --smoke, --time-limit and --results for a program with a docstring."""
+def parser_of(
+    doc: str | None, *, writes: bool = True, continues: bool = True
+) -> argparse.ArgumentParser:
+    """Return a parser for a program with a docstring.
+
+    It has --smoke; --results if the program writes a file; --time-limit if it goes on where it
+    ended.
+    """
     parser = argparse.ArgumentParser(description=doc.splitlines()[0] if doc else None)
     parser.add_argument("--smoke", action="store_true", help="seconds, on little or made data")
-    parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
-    parser.add_argument("--results", type=Path, help="folder to write to")
+    if continues:
+        parser.add_argument("--time-limit", type=float, help="seconds after which no run is begun")
+    if writes:
+        parser.add_argument("--results", type=Path, help="folder to write to")
     return parser
 
 

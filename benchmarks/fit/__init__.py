@@ -10,6 +10,12 @@ from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
 
 
+STATED = (0.5, 0.8, 0.9, 0.95)
+"""Probabilities of the intervals around the median that are judged."""
+NEAR = 0.02
+"""Largest distance from the best at which a learner is a contender, in units of the score."""
+
+
 def space_of(parameters: Sequence[Parameter]) -> Space:
     """Return the space that a problem searches."""
     found: dict[str, Range | Words] = {

@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.fit import NEAR
+from benchmarks.fit import STATED
 from benchmarks.replay_problems import LCDB_FILE
 from benchmarks.replay_problems import SOURCES
 from benchmarks.replay_problems import Problem
@@ -38,10 +40,6 @@ from optuna_daub.core.policies.closed_pool import decide
 
 
 PRICES = 0.03, 0.06, 0.1, 0.2, 0.4
-STATED = 0.5, 0.8, 0.9, 0.95
-"""Probabilities of intervals around the median."""
-NEAR = 0.02
-"""Largest distance of a contender's forecast from the best, in units of the score."""
 SIZES = (1024, 4096), (4096, 2**31)
 """Ranges of N, in examples, for which LCDB is reported apart."""
 
@@ -60,7 +58,7 @@ class Outcome(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print both tables."""
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, writes=False, continues=False)
     parser.add_argument("--prices", type=float, nargs="+", default=PRICES)
     parser.add_argument("--prior", type=Path, help="file with another prior of forecasts")
     parser.add_argument("--squared", action="store_true", help="the rule sees squared errors")

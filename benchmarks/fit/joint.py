@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import t
 
+from benchmarks.fit import NEAR
 from benchmarks.replay_problems import LCDB_FILE
 from benchmarks.replay_problems import VALIDATION
 from benchmarks.replay_problems import Lcdb
@@ -49,8 +50,6 @@ LEAST_SIZE = 128
 """Smallest training size, in examples."""
 HALVINGS = 6, 4, 2, 0
 """Sizes of a state, as numbers of halvings of N."""
-NEAR = 0.02
-"""Largest distance of a contender from the best on as many examples, in units of the score."""
 STEPS = 14
 """Number of steps of the search for the prior; the last ones change the likelihood by less than
 0.001."""
@@ -149,7 +148,7 @@ def fit(start: Prior, every: Sequence[State], steps: int) -> Prior:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fit, write the file, and print what was found."""
-    options = parser_of(__doc__).parse_args(arguments)
+    options = parser_of(__doc__, continues=False).parse_args(arguments)
     if not is_there("the prior", LCDB_FILE):
         return
     known, rng = lcdb(), np.random.default_rng(0)

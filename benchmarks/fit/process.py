@@ -39,6 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t
 
+from benchmarks.fit import NEAR
+from benchmarks.fit import STATED
 from benchmarks.fit import space_of
 from benchmarks.rows import SHARED
 from benchmarks.rows import is_there
@@ -72,7 +74,6 @@ from optuna_daub.study.agreement import MIN_LEARNERS
 from optuna_daub.study.agreement import rank_correlations
 
 
-STATED = (0.5, 0.8, 0.9, 0.95)
 N_NEW = 100
 """Number of random points whose forecasts are compared."""
 UNITS = (3.0, 10.0, 30.0, 100.0)
@@ -81,9 +82,6 @@ N_BOOSTERS, MOST_ROWS = 40, 60_000
 """Number of boosted trees on each table, and its largest number of rows to train on."""
 N_KNOWN, N_STATES = (6, 12, 20), 4
 """Numbers of learners in the states of studies with them, and states of each."""
-CONTENDERS = 0.02
-"""Largest distance from the best score at which a learner is a contender, in units of the
-score."""
 
 
 class Searched(NamedTuple):
@@ -107,7 +105,7 @@ class Searched(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a table of held against stated; with `--write`, choose the prior first."""
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, writes=False, continues=False)
     parser.add_argument("--units", nargs="+", type=float, default=[5.0, 20.0], help="of time")
     parser.add_argument("--problems", nargs="+", default=[f"ranger-{task}" for task in TASKS])
     parser.add_argument("--write", action="store_true", help="choose the prior and store it")
@@ -256,7 +254,7 @@ def kinds_held(prior: Prior, searches: Sequence[Searched]) -> dict[str, NDArray[
         kinds = zip(("suspended", "new"), forecasts(prior, one), strict=True)
         for kind, (forecast, truth) in kinds:
             found[kind].append(held(forecast, truth))
-            found[f"{kind}, contenders"].append(found[kind][-1][truth > one.best - CONTENDERS])
+            found[f"{kind}, contenders"].append(found[kind][-1][truth > one.best - NEAR])
         found["rankings"].append(rankings_held(prior, one))
     return {kind: np.concatenate(rows) for kind, rows in found.items()}
 

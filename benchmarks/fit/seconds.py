@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from optuna.trial import FixedTrial
 
 from benchmarks.automl import read
+from benchmarks.fit import STATED
 from benchmarks.fit import space_of
 from benchmarks.replay_problems import table_problem
 from benchmarks.rows import SHARED
@@ -70,8 +71,6 @@ LONGEST = 25.0
 """Largest number of seconds of a training. Longer ones are cut off, and not counted."""
 COUNTS = (10, 35)
 """Numbers of learners in the made studies."""
-STATED = (0.5, 0.8, 0.9, 0.95)
-"""Probabilities of central intervals."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class Study:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure if asked, judge, write."""
-    parser = parser_of(__doc__)
+    parser = parser_of(__doc__, continues=False)
     parser.add_argument("--measure", type=float, default=0.0, help="seconds of training")
     parser.add_argument("--number", choices=Prior._fields, default="count_mean", help="to vary")
     parser.add_argument("--values", nargs="+", type=float, help="of that number, to compare")
