@@ -9,8 +9,8 @@ Needs `pip install 'optuna-daub[quickstart,dashboard]'`. The pictures are on the
 of the study, below its history; the reasons are in the notes on the study and on its trials.
 """
 
+import argparse
 import os
-import sys
 import warnings
 from pathlib import Path
 
@@ -35,7 +35,7 @@ SMOKE = "OPTUNA_DAUB_SMOKE" in os.environ
 STORAGE = "sqlite:///dashboard.db"
 
 
-def main(path: str | None = None, target: str = "") -> None:
+def main(path: str | None, target: str | None) -> None:
     X, y, X_valid, y_valid = (
         read_table(path, target) if path else parity(2_000 if SMOKE else 21_500)
     )
@@ -63,4 +63,10 @@ def main(path: str | None = None, target: str = "") -> None:
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # log lines would break the progress bar
     warnings.filterwarnings("ignore", module="sklearn")  # learners may not suit the data
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", nargs="?", help="CSV or Parquet; generated data without it")
+    parser.add_argument("target", nargs="?", help="name of the file's target column")
+    options = parser.parse_args()
+    if options.file and not options.target:
+        parser.error("name the target column after the file")
+    main(options.file, options.target)
