@@ -70,6 +70,9 @@ def race(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
     """
     ((family, results),) = collect(rows, methods).items()
     is_real = family.startswith("real")
+    if is_real and len({name for name, _ in results.cells}) > 1:
+        raise ValueError("Rows of one real table are drawn, so name it: `--problem`.")
+    is_only_ours = sum(method.startswith("ours") for method in methods) == 1
     figure, axes = pyplot.subplots(figsize=(SIZE[0], 3.6), layout="constrained")
     if is_real:
         times = np.linspace(0.0, max(row["budget_seconds"] for row in results.rows[0]), 361)
@@ -86,7 +89,7 @@ def race(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
     for place, method in enumerate(methods):
         means = np.array(values)[:, results.methods.index(method)]
         width = 3.0 if place == 0 else 1.6
-        label = "optuna_daub" if method.startswith("ours") else method
+        label = "optuna_daub" if method.startswith("ours") and is_only_ours else method
         axes.plot(times, means, label=label, color=COLOURS[place], linewidth=width)
     axes.grid(visible=True, alpha=0.25)
     figure.legend(loc="outside upper center", ncols=2, frameon=False)

@@ -310,7 +310,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
 
 
 def odd_columns(X: Any) -> dict[Any, str]:
-    """Return the columns of a frame that few estimators accept, with their kinds of values.
+    """Return columns that few estimators accept, with kinds of values.
 
     >>> import pandas as pd
     >>> odd_columns(pd.DataFrame({"a": [1, 2], "tags": [["x"], []]}))

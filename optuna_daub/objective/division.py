@@ -242,7 +242,7 @@ def check_varies(y: NDArray[Any]) -> None:
 
 
 def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
-    """Raise a ValueError if all targets are equal, or a named scorer is for classes they are not.
+    """Raise a ValueError if targets do not vary, or do not suit a named scorer.
 
     Some metrics accept dates as classes, so a trial score would prove nothing.
     """

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 from typing import cast
 
+from sklearn import config_context
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
@@ -109,12 +111,10 @@ def own_callbacks(arguments: Mapping[str, Any]) -> dict[str, Any]:
     >>> found["model__callbacks"][0] is stop, found["eval_set"] is eval_set
     (False, True)
     """
-    found = {**arguments}
-    for name, value in arguments.items():
-        if name.rpartition("__")[2] in ("callback", "callbacks"):
-            is_list = isinstance(value, list | tuple)
-            found[name] = [*map(_copied, value)] if is_list else _copied(value)
-    return found
+    return {
+        name: _copied(value) if name.rpartition("__")[2] in ("callback", "callbacks") else value
+        for name, value in arguments.items()
+    }
 
 
 def fitted(fresh: Any, rows: Rows, arguments: Mapping[str, Any]) -> Any:
@@ -166,6 +166,29 @@ def learns_with_weights(estimator: Any, method: str) -> bool:
     return learn is None or accepts(learn, 2, "sample_weight")
 
 
+def own_settings() -> dict[str, Any]:
+    """Return this thread's settings of scikit-learn that a new thread does not have.
+
+    >>> from sklearn import config_context
+    >>> with config_context(transform_output="pandas"):
+    ...     own_settings()
+    {'transform_output': 'pandas'}
+    """
+    with ThreadPoolExecutor(1) as new_thread:
+        defaults = new_thread.submit(get_config).result()
+    return {name: value for name, value in get_config().items() if value != defaults[name]}
+
+
+@contextmanager
+def with_settings(settings: Mapping[str, Any]) -> Iterator[None]:
+    """Apply settings of scikit-learn, except those that this thread has set itself.
+
+    scikit-learn has a configuration for each thread, and a new one has the defaults.
+    """
+    with config_context(**{**settings, **own_settings()}):
+        yield
+
+
 @contextmanager
 def named_in_errors(params: Mapping[str, Any], size: int) -> Iterator[None]:
     """Add to an error the learner's parameters and training size."""
@@ -201,7 +224,7 @@ def _copied(value: Any) -> Any:
     try:
         return copy.deepcopy(value)
     except Exception:  # a callback may hold a file or a lock
-        return value
+        return [*map(_copied, value)] if isinstance(value, list | tuple) else value
 
 
 def _weight_name(estimator: Any) -> str:

@@ -176,7 +176,7 @@ def _check_no_nan(scores: Mapping[int, float], scoring: Scoring, scored: Sequenc
 
 
 def _check_varied(scoring: Scoring, scored: Sequence[Rows]) -> None:
-    """Raise a ValueError if all values that a fold scores are equal: R2 is then 1 or 0."""
+    """Raise a ValueError if a fold scores equal values. R2 is then 1 or 0."""
     if getattr(scoring.scorer, "_score_func", None) not in (r2_score, explained_variance_score):
         return
     for number, rows in enumerate(scored, start=1):

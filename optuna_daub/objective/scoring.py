@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.base import is_regressor
 from sklearn.dummy import DummyClassifier
+from sklearn.feature_selection import RFECV
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.metrics import accuracy_score
 from sklearn.metrics import average_precision_score
@@ -232,10 +233,21 @@ def own_limits(estimator: Any) -> Limits | None:
 
 
 def has_scorer(estimator: Any) -> bool:
-    """Return whether an estimator's own score is that of a scorer which the user passed to it."""
+    """Return whether an estimator scores itself by another scorer than usual.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> has_scorer(LogisticRegression()), has_scorer(LogisticRegressionCV(scoring="f1"))
+    (False, True)
+    >>> has_scorer(GridSearchCV(LogisticRegression(), {})), has_scorer(LogisticRegressionCV())
+    (False, False)
+    """
     last = last_step(estimator)
-    scores_itself = isinstance(last, BaseSearchCV | LogisticRegressionCV)
-    return scores_itself and last.scoring is not None
+    if not isinstance(last, BaseSearchCV | RFECV | LogisticRegressionCV):
+        return False
+    if last.scoring is None or (isinstance(last.scoring, str) and last.scoring == "warn"):
+        return has_scorer(getattr(last, "estimator", None))
+    return not (isinstance(last.scoring, str) and last.scoring in ("accuracy", "r2"))
 
 
 def task_of(estimator: Any) -> Task | None:

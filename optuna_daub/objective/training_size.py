@@ -16,8 +16,6 @@ import optuna
 from optuna.trial import FixedTrial
 from optuna.trial import FrozenTrial
 from optuna.trial import Trial
-from sklearn import config_context
-from sklearn import get_config
 
 from optuna_daub.core.checks import flag
 from optuna_daub.core.policies.policy import Needs
@@ -28,6 +26,8 @@ from optuna_daub.objective.fingerprint import identity
 from optuna_daub.objective.fitting import FitParams
 from optuna_daub.objective.fitting import checked_fit_params
 from optuna_daub.objective.fitting import named_in_errors
+from optuna_daub.objective.fitting import own_settings
+from optuna_daub.objective.fitting import with_settings
 from optuna_daub.objective.models import KeptModels
 from optuna_daub.objective.models import Trained
 from optuna_daub.objective.scoring import checked_scoring
@@ -38,7 +38,6 @@ from optuna_daub.objective.training import Training
 from optuna_daub.objective.training import check_same_parameters
 from optuna_daub.objective.winner import winner_of
 from optuna_daub.study import AllocationPruner
-from optuna_daub.study import host
 from optuna_daub.study import report
 from optuna_daub.study import training_sizes
 from optuna_daub.study.log import check_study
@@ -156,7 +155,8 @@ class TrainingSizeObjective:
             column or list with one entry per row of `X` is cut to the rows trained on. Validation
             tables are not cut. They are known by their names: `eval_` and anything, or `X`, `y`,
             `sample_weight`, `data` or `set` with `val`, `valid` or `validation` before or after
-            it, such as `X_val` and `valid_y`. Each training of a study has copies of callbacks. A
+            it, such as `X_val` and `valid_y`. Each training
+            has copies of callbacks in a mapping; a function must make its own. A
             function (training, validation) or (training, validation, estimator) is called before
             each fit and returns a mapping. `training` and `validation` have the attributes `X`,
             `y`, `sample_weight` and `positions` (row numbers in `X`); `validation` is None if
@@ -254,7 +254,7 @@ class TrainingSizeObjective:
                 "`incremental=True` nor a `build(trial, n, previous)`. Pass one of them, or leave "
                 "it out."
             )
-        self._config = get_config()
+        self._settings = own_settings()
         self._has_named = False  # the columns that may have caused an error
         # The best score on all rows (larger is better), with the parameters and models that share
         # it.
@@ -292,16 +292,14 @@ class TrainingSizeObjective:
         """
         if isinstance(trial, FrozenTrial | FixedTrial):
             training, validation = self._training, self._division.validation
-            estimator = training.estimator(trial, self.n_train)
-            with named_in_errors(trial.params, self.n_train):
+            with with_settings(self._settings), named_in_errors(trial.params, self.n_train):
+                estimator = training.estimator(trial, self.n_train)
                 unscored = Needs(training_scores="unused")  # on the rows that it was trained on
                 models = training.models(trial, estimator, self.n_train, None)
                 score, _ = training.scores(models, self.n_train, validation, unscored)
             return score
         check_trial(trial)
-        # scikit-learn has a configuration for each thread; those of `n_jobs` start with defaults.
-        config = self._config if host.is_of_jobs() else get_config()
-        with config_context(**config), ending_study(trial.study):
+        with with_settings(self._settings), ending_study(trial.study):
             return self._run(trial)
 
     def _run(self, trial: Trial) -> float:
@@ -378,7 +376,7 @@ class TrainingSizeObjective:
         self._checks.warn_of_other_rows(study)
         params, number = winner_of(study)
         rows, validation = self._division.for_refit(include_validation=include_validation)
-        with named_in_errors(params, len(rows)):
+        with with_settings(self._settings), named_in_errors(params, len(rows)):
             return self._training.refitted(FixedTrial(params, number=number), rows, validation)
 
     def model(self, study: optuna.Study) -> Any:

@@ -238,7 +238,7 @@ def _as_numbers(y: Any) -> Any:
 
 
 def _may_hold_objects(y: Any) -> bool:
-    """Return whether targets may be objects such as decimals: a list, or such a column."""
+    """Return whether targets may be objects, such as decimals."""
     if y is None or isinstance(y, str):
         return False
     dtype = getattr(y, "dtype", None)

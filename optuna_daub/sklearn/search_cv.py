@@ -140,7 +140,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         storage: storage of Optuna for the study, such as "sqlite:///study.db"; None: in memory.
             No repr, message or log shows a password in it. A fitted search is pickled with a copy
             of the study in memory and the URL without its password, so it is loaded without the
-            storage; one that was not fitted is pickled with all of it.
+            storage; one that was not fitted is pickled with storage and password.
         study_name: name of the study in the storage. An existing study is continued, also by
             several processes at a time: fit with the same data, space, estimator, scorers,
             `refit`, `cv`, `return_train_score`, training sizes, other arguments of `fit`, and an

@@ -81,7 +81,10 @@ def has_secret(storage: Any) -> bool:
 
 
 def in_memory(study: optuna.Study) -> optuna.Study:
-    """Return a copy of a study in memory, with its sampler and pruner; itself if it is there."""
+    """Return a study in memory: a copy, or the study itself if it is there.
+
+    The copy has its sampler and pruner.
+    """
     if type(log.storage_of(study)) is InMemoryStorage:
         return study
     storage: BaseStorage = InMemoryStorage()

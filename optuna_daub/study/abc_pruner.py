@@ -27,7 +27,7 @@ class ABCPruner(AllocationPruner):
 
     It works with `DataAllocationSampler`. Learners are trained on growing samples, and each has a
     confidence interval for its score on all the data. A learner is dropped for good if its
-    interval's upper end is below the largest lower end plus `epsilon`. `scheduler` chooses
+    interval's upper end is at most the largest lower end plus `epsilon`. `scheduler` chooses
     which other learner is trained next. The last learner left is within `epsilon` of the best with
     probability 1 - `delta` if
 

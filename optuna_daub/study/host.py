@@ -255,11 +255,6 @@ def show_progress(to_come: int) -> None:
             shown.total = facts["_n_begun"] + to_come
 
 
-def is_of_jobs() -> bool:
-    """Return whether Optuna has started the thread, for the `n_jobs` of a `study.optimize`."""
-    return bool(_of_caller("reseed_sampler_rng"))
-
-
 def is_asking() -> bool:
     """Return whether the thread is in `study.ask`. An error there does not fail a trial."""
     frame = _frame_of_trial()

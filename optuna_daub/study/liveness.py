@@ -172,9 +172,9 @@ def patience_with(study: optuna.Study, stale_after: float | None) -> float | Non
 
 
 def come_back(study: optuna.Study, trial: log.AnyTrial) -> Run:
-    """Put an idle trial with a new number in place of one.
+    """Replace a lost trial by an idle one with a new number.
 
-    Others have failed that one, or taken it.
+    Others have failed the lost one, or taken it.
 
     Optuna fails a run whose heartbeat has stopped. If its worker returned and stored its end,
     Optuna would raise out of `study.optimize`.

@@ -201,9 +201,8 @@ class DataAllocationSampler(BaseSampler):
                     raise
                 run = liveness.come_back(study, asked)
                 trial = asked._cached_frozen_trial
-        with starting.failing(
-            study, trial
-        ):  # another trial now, if others had taken the first one
+        # Once more, since this is another trial if others had taken the first one.
+        with starting.failing(study, trial):
             with worker.lock:  # so a second thread takes another point
                 point = self._earlier.next_point(study, worker, trial, run)
                 worker.assigned[trial.number] = Assigned(run, explores, point)

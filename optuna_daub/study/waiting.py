@@ -1,4 +1,4 @@
-"""Waiting of a new trial while other workers hold all learners that could be trained next."""
+"""Waiting of a new trial while other workers hold all learners of use."""
 
 from __future__ import annotations
 

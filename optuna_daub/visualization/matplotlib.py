@@ -1,8 +1,8 @@
 """Pictures drawn by matplotlib: the functions of `optuna_daub.visualization`.
 
 Each draws into new axes, which it returns, and leaves the global style as it is. They are 9 by 5
-inches large, or higher with many bars, unless `rcParams["figure.figsize"]` was changed; then they
-are of that size.
+inches large, or as `rcParams["figure.figsize"]` says if it was changed. With many bars they are
+higher.
 """
 
 from __future__ import annotations

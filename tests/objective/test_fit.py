@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import lightgbm
@@ -28,6 +30,7 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub.objective import Rows
 from optuna_daub.objective import TrainingSizeObjective
+from optuna_daub.objective.fitting import own_callbacks
 from optuna_daub.objective.signatures import takes_size
 from optuna_daub.sklearn import DataAllocationSearchCV
 from tests.objective.studies import SIZES
@@ -526,6 +529,32 @@ def test_the_configuration_of_a_user_s_own_thread_counts() -> None:
     thread.start()
     thread.join()
     assert {*seen} == {"pandas"}
+
+
+def test_another_process_has_the_settings_of_the_objective() -> None:
+    with sklearn.config_context(transform_output="pandas"):
+        objective = TrainingSizeObjective(seen_in, X, Y)
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        assert pool.submit(objective, optuna.trial.FixedTrial({})).exception() is None
+    with pytest.raises(AssertionError, match="default"):
+        TrainingSizeObjective(seen_in, X, Y)(optuna.trial.FixedTrial({}))
+
+
+def seen_in(trial: optuna.Trial) -> GaussianNB:
+    seen = sklearn.get_config()["transform_output"]
+    assert seen == "pandas", seen
+    return GaussianNB()
+
+
+def test_callbacks_that_share_an_object_go_on_sharing_it() -> None:
+    class Pair(Stateful):
+        def __init__(self, other: Stateful) -> None:
+            super().__init__()
+            self.other = other
+
+    one = Stateful()
+    copies = own_callbacks({"callbacks": (one, Pair(one))})["callbacks"]
+    assert copies[1].other is copies[0] is not one
 
 
 def test_a_function_may_keep_the_callbacks_that_it_makes() -> None:
