@@ -64,9 +64,10 @@ def theme(name: str) -> Iterator[None]:
 
 
 def race(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
-    """Return the mean regret of methods against units, or test scores of a table against seconds.
+    """Return the picture of a race between methods.
 
-    Rows are of one family of problems, or of one table. The first method is drawn thicker.
+    It is the mean regret against units, or the test score on a real table against seconds. Rows
+    are of one family of problems, or of one table. The first method is drawn thicker.
     """
     ((family, results),) = collect(rows, methods).items()
     is_real = family.startswith("real")
@@ -97,7 +98,7 @@ def race(rows: Sequence[Row], methods: Sequence[str]) -> Figure:
 
 
 def _tested(row: Row, seconds: float) -> float:
-    """Return the test score of a run's best model after a time, in %; 0 without a model."""
+    """Return the test score after a time, in %; 0 without a model."""
     found = [point[2] for point in row["curve"] if point[0] <= seconds]
     return 100.0 * found[-1] if found else 0.0
 

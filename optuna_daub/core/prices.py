@@ -229,7 +229,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     lasted = max(spent, 1e-9) if pool.runs_left is None else math.inf
 
     def in_time(way: float | Numbers, rest: float | Numbers = 1.0) -> Numbers:
-        """Return the probability that a full training ends in time, 0 if it may not start.
+        """Return the probability that a full training ends in time, or 0.
 
         Args:
             way: seconds before it.

@@ -155,22 +155,28 @@ def divided(
         check_weighted(scoring, rows, scored)
     every = kept  # the classes that each subset must hold
     if scoring.needs_all_classes and (labels := class_labels(rows.y)) is not None:
-        if scores_each_class(scoring.scorer, labels.names):
-            check_all_scored(labels, [each.y for each in scored], scoring.given)
+        check_all_scored(labels, [each.y for each in scored], scoring.scorer, scoring.given)
         every = labels  # stratified or not
     complete = complete_from(folds, every)
     check_scorable(scoring, rows.y, scored, weighted=weighted_score)
     return Division(rows, layout, folds, scored, complete, is_crossed=cv is not None)
 
 
-def check_all_scored(classes: Classes, scored: Sequence[NDArray[Any]], scoring: Any) -> None:
-    """Raise a ValueError if a fold scores no row of some class.
+def check_all_scored(
+    classes: Classes, scored: Sequence[NDArray[Any]], scorer: Any, given: Any
+) -> None:
+    """Raise a ValueError if a fold lacks rows to score of some class.
+
+    It does so only if the scorer needs all classes.
 
     Args:
         classes: classes of all rows.
         scored: targets to score, by fold.
-        scoring: the scorer of probabilities, as the user named it.
+        scorer: a scorer of probabilities.
+        given: the same as the user named it.
     """
+    if not scores_each_class(scorer, classes.names):
+        return
     for number, targets in enumerate(scored, start=1):
         missing = ~np.isin(classes.names, targets)
         if missing.any():
@@ -179,7 +185,7 @@ def check_all_scored(classes: Classes, scored: Sequence[NDArray[Any]], scoring: 
             where = f" of fold {number}" if len(scored) > 1 else ""
             label = classes.names.tolist()[code]
             raise ValueError(
-                f"`scoring={brief(scoring)}` scores probabilities, so each class must be among "
+                f"`scoring={brief(given)}` scores probabilities, so each class must be among "
                 f"the rows to score, but class {brief(label)}, with {count} examples in all, is "
                 f"not among the {len(targets):,} rows to score{where}. Add examples of it, "
                 "leave it out, score more rows, or take a scorer of predictions, as `accuracy` "
@@ -242,7 +248,7 @@ def check_varies(y: NDArray[Any]) -> None:
 
 
 def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
-    """Raise a ValueError if targets do not vary, or do not suit a named scorer.
+    """Raise a ValueError if targets do not vary or suit a named scorer.
 
     Some metrics accept dates as classes, so a trial score would prove nothing.
     """

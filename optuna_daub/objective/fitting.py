@@ -180,7 +180,7 @@ def own_settings() -> dict[str, Any]:
 
 
 @contextmanager
-def with_settings(settings: Mapping[str, Any]) -> Iterator[None]:
+def applying(settings: Mapping[str, Any]) -> Iterator[None]:
     """Apply settings of scikit-learn, except those that this thread has set itself.
 
     scikit-learn has a configuration for each thread, and a new one has the defaults.

@@ -24,10 +24,10 @@ from optuna_daub.objective.data import said_of
 from optuna_daub.objective.division import divided
 from optuna_daub.objective.fingerprint import identity
 from optuna_daub.objective.fitting import FitParams
+from optuna_daub.objective.fitting import applying
 from optuna_daub.objective.fitting import checked_fit_params
 from optuna_daub.objective.fitting import named_in_errors
 from optuna_daub.objective.fitting import own_settings
-from optuna_daub.objective.fitting import with_settings
 from optuna_daub.objective.models import KeptModels
 from optuna_daub.objective.models import Trained
 from optuna_daub.objective.scoring import checked_scoring
@@ -292,14 +292,14 @@ class TrainingSizeObjective:
         """
         if isinstance(trial, FrozenTrial | FixedTrial):
             training, validation = self._training, self._division.validation
-            with with_settings(self._settings), named_in_errors(trial.params, self.n_train):
+            with applying(self._settings), named_in_errors(trial.params, self.n_train):
                 estimator = training.estimator(trial, self.n_train)
                 unscored = Needs(training_scores="unused")  # on the rows that it was trained on
                 models = training.models(trial, estimator, self.n_train, None)
                 score, _ = training.scores(models, self.n_train, validation, unscored)
             return score
         check_trial(trial)
-        with with_settings(self._settings), ending_study(trial.study):
+        with applying(self._settings), ending_study(trial.study):
             return self._run(trial)
 
     def _run(self, trial: Trial) -> float:
@@ -376,7 +376,7 @@ class TrainingSizeObjective:
         self._checks.warn_of_other_rows(study)
         params, number = winner_of(study)
         rows, validation = self._division.for_refit(include_validation=include_validation)
-        with with_settings(self._settings), named_in_errors(params, len(rows)):
+        with applying(self._settings), named_in_errors(params, len(rows)):
             return self._training.refitted(FixedTrial(params, number=number), rows, validation)
 
     def model(self, study: optuna.Study) -> Any:

@@ -36,7 +36,6 @@ from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.objective.scorer_names import metric_instead
 from optuna_daub.objective.scorer_names import unknown_scorer
 from optuna_daub.objective.scoring import needs_all_classes
-from optuna_daub.objective.scoring import scores_each_class
 from optuna_daub.sklearn.folds import Folds
 from optuna_daub.sklearn.folds import deciding
 from optuna_daub.sklearn.space import Space
@@ -179,9 +178,9 @@ def check_classes_scored(folds: Folds, scorer: Any, given: Any, estimator: Any, 
     if type_of_target(y) in ("binary", "multiclass"):
         targets = np.asarray(y).ravel()
         classes = class_labels(targets)
-        if classes is not None and scores_each_class(scorer, classes.names):
+        if classes is not None:
             scored = [targets[fold.validation] for fold in folds.folds]
-            check_all_scored(classes, scored, given)
+            check_all_scored(classes, scored, scorer, given)
 
 
 def fingerprint(

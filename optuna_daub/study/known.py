@@ -4,8 +4,7 @@
 matter and nothing counts twice. Optuna freezes finished trials, so these are added for good.
 Unfinished trials are added anew at every look (`worker.Worker.look`). So a claim that was
 withdrawn is simply absent at the next look. Only claims beyond `n_learners` that nobody holds are
-taken out (`without_surplus`). Larger scores
-are better.
+taken out (`without_surplus`). Larger scores are better.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 Only facts are stored (learner, size, score, seconds), as JSON in system attributes. Scores are
 Optuna's intermediate values, with the training size as step. Unknown fields of a record are
 ignored and missing ones have their defaults, so workers of two versions can share a study. Only a
-record without its learner or size is refused. `log` writes the
-records.
+record without its learner or size is refused. `log` writes the records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Waiting of a new trial while other workers hold all learners of use."""
+"""Waiting of a new trial for a learner that no other worker holds."""
 
 from __future__ import annotations
 

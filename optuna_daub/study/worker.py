@@ -113,9 +113,8 @@ class Worker:
     """Kinds of warnings that were already logged."""
     _settled: Known = field(default_factory=Known)  # from finished trials, final
     _policy: Policy | None = None  # the policy asked last; its drops are valid
-    _shown: Pool = field(
-        default_factory=Pool
-    )  # the last pool; with a time limit, the last one made with the time left
+    # The last pool. With a time limit it is the last one that knew the time left.
+    _shown: Pool = field(default_factory=Pool)
 
     @property
     def is_late(self) -> bool:

@@ -53,7 +53,7 @@ def signs_of_numbers(columns: Sequence[Sequence[str]], separator: str, known: Si
 
 
 def _between_thousands(columns: Sequence[Sequence[str]], separator: str) -> str:
-    """Return the sign that is between thousands, and never a decimal one; "" if there is none."""
+    """Return the sign between thousands; "" if there is none. It is never a decimal sign."""
     for sign in [sign for sign in OTHER if sign != separator]:
         said = [_divides_thousands(column, sign, separator) for column in columns]
         if True in said and False not in said:
@@ -62,31 +62,30 @@ def _between_thousands(columns: Sequence[Sequence[str]], separator: str) -> str:
 
 
 def _divides_thousands(column: Sequence[str], sign: str, separator: str) -> bool | None:
-    """Return whether the sign is between thousands in a column; None if the column cannot tell.
+    """Return whether a sign divides thousands in a column; None if unknown.
 
     It is if a number has it twice, or if three digits follow it in all numbers that have it, and
     the other numbers are whole and below 1000. Where commas separate columns the second reason is
     not enough, since points are mostly decimal.
     """
-    is_group = GROUPS_BY[sign].fullmatch
     cells = [bare(cell) for cell in column if cell and cell not in MISSING_WORDS]
-    grouped = [cell for cell in cells if sign in cell and is_group(cell)]
+    grouped = [*filter(GROUPS_BY[sign].fullmatch, cells)]
     in_groups = {*grouped}
     others = [cell for cell in cells if NUMBER.fullmatch(cell) and cell not in in_groups]
     if len(grouped) + len(others) < NEARLY_ALL * len(cells):
         return None  # of words, such as addresses and versions
     if any(sign in cell for cell in others) or any(map(_BELOW_1.match, grouped)):
         return False  # it is the decimal sign here
-    if any(cell.count(sign) > 1 for cell in grouped):
-        return True
-    are_small = len(others) > 0 and all(map(_BELOW_1000.fullmatch, others))
-    return True if grouped and are_small and separator != "," else None
+    is_twice = any(cell.count(sign) > 1 for cell in grouped)
+    are_small = bool(grouped and others) and all(map(_BELOW_1000.fullmatch, others))
+    return True if is_twice or (are_small and separator != ",") else None
 
 
 def with_thousands(words: Any, signs: Signs) -> Any | None:
-    """Return a column of text as numbers if all its cells are digits with these signs; else None.
+    """Return a column of text as numbers; None if a cell is none.
 
-    pandas would also take away a sign that divides no thousands, as in 4647.5.
+    A number has digits, and these signs in their places. pandas would also take away a sign that
+    divides no thousands, as in 4647.5.
 
     >>> import pandas as pd
     >>> with_thousands(pd.Series(["4.033,5", "99"]), Signs(",", ".")).to_list()

@@ -38,3 +38,12 @@ def test_on_a_real_table_the_score_is_drawn_against_seconds() -> None:
     assert (at[0.0], at[200.0]) == (0.0, pytest.approx(79.0)), "of the test rows"
     assert {*tpe.get_ydata()} == {0.0}, "a run without a model"
     assert 49.0 < min(x for x, y in at.items() if y > 0.0) <= 51.0
+
+
+def test_two_real_tables_are_not_drawn_as_one() -> None:
+    rows: list[Row] = []
+    for name in ("real-a", "real-b"):
+        key = {"problem": name, "method": "the reference"}
+        rows += [{"key": key, "unit": 40.0, "best": 1.0}, row("ours", [(5.0, 0.8, 0.7)], name)]
+    with pytest.raises(ValueError, match="name it: `--problem`"):
+        race(rows, ["ours"])

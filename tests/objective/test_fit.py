@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+from collections import abc
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -435,8 +436,8 @@ def test_fit_params_may_change_the_rows_to_score() -> None:
     assert objective(trial) == plain(trial)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_every_thread_has_the_configuration_of_scikit_learn(n_jobs: int) -> None:
+def noting_output() -> tuple[list[str], abc.Callable[[optuna.Trial], Any]]:
+    """Return a list and a `build` that notes there the output set in scikit-learn."""
     seen: list[str] = []
 
     def build(trial: optuna.Trial) -> Any:
@@ -444,6 +445,12 @@ def test_every_thread_has_the_configuration_of_scikit_learn(n_jobs: int) -> None
         seen.append(sklearn.get_config()["transform_output"])
         return GaussianNB()
 
+    return seen, build
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_every_thread_has_the_configuration_of_scikit_learn(n_jobs: int) -> None:
+    seen, build = noting_output()
     with sklearn.config_context(transform_output="pandas"):
         objective = TrainingSizeObjective(build, X, Y)
         sampler = DataAllocationSampler(n_learners=3)
@@ -455,13 +462,7 @@ def test_every_thread_has_the_configuration_of_scikit_learn(n_jobs: int) -> None
 
 
 def test_the_configuration_in_force_counts_in_the_thread_of_the_objective() -> None:
-    seen: list[str] = []
-
-    def build(trial: optuna.Trial) -> Any:
-        trial.suggest_float("unused", 0, 1)
-        seen.append(sklearn.get_config()["transform_output"])
-        return GaussianNB()
-
+    seen, build = noting_output()
     objective = TrainingSizeObjective(build, X, Y)
     with sklearn.config_context(transform_output="pandas"):
         study_of(objective)
@@ -512,13 +513,7 @@ def test_a_callback_that_cannot_be_copied_is_shared() -> None:
 
 
 def test_the_configuration_of_a_user_s_own_thread_counts() -> None:
-    seen: list[str] = []
-
-    def build(trial: optuna.Trial) -> Any:
-        trial.suggest_float("unused", 0, 1)
-        seen.append(sklearn.get_config()["transform_output"])
-        return GaussianNB()
-
+    seen, build = noting_output()
     objective = TrainingSizeObjective(build, X, Y)
 
     def search() -> None:
