@@ -17,22 +17,22 @@ from typing import NoReturn
 
 import numpy as np
 import optuna
-from numpy.typing import NDArray
 from optuna.trial import BaseTrial
 from optuna.trial import FixedTrial
 from optuna.trial import Trial
 
 from optuna_daub import spaces
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import checked_seed
 from optuna_daub.core.checks import listed
 from optuna_daub.core.checks import seconds_above_0
 from optuna_daub.core.checks import whole_number
 from optuna_daub.core.optional import imported
-from optuna_daub.objective.data import checked_seed
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.spaces.lightgbm_params import ALIASES
 from optuna_daub.spaces.lightgbm_params import ROUNDS
 from optuna_daub.spaces.lightgbm_params import checked_params
+from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import best_learner
 from optuna_daub.study import host
 from optuna_daub.study import learning_curves
@@ -147,7 +147,7 @@ def tune(
         study = optuna.create_study(
             direction="maximize" if search.is_larger_better else "minimize",
             storage=storage,
-            sampler=pair.sampler(seed, seconds),
+            sampler=DataAllocationSampler(seed=seed, seconds=seconds),
             pruner=pair.pruner(search.n_rows, search.smallest),
         )
         cheap, *later = spaces.first_points("lightgbm", search.n_rows, task=search.task)
@@ -203,7 +203,8 @@ class _Search:
         labels = np.asarray(train_set.get_label())
         codes = np.unique(labels, return_inverse=True)[1] if of_classes else None
         self._order = nested_order(self.n_rows, seed, codes)
-        self.smallest = 1 if codes is None else _complete(codes[self._order])
+        # The first rows have one of each class.
+        self.smallest = 1 if codes is None else int(codes.max()) + 1
         self.is_larger_better, self.metric = True, ""
         self.best: tuple[Any, float, dict[str, Any]] | None = None
 
@@ -378,12 +379,3 @@ def _construct(train_set: Any, held_out: Any, params: Mapping[str, Any]) -> None
             "`train_set` must have no groups: subsets of its rows would cut them. Rank with an "
             "objective of your own and `training_sizes`."
         )
-
-
-def _complete(codes: NDArray[Any]) -> int:
-    """Return the smallest number of first rows that hold every class.
-
-    >>> _complete(np.array([1, 1, 0, 1]))
-    3
-    """
-    return int(np.unique(codes, return_index=True)[1].max()) + 1

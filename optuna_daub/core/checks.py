@@ -80,6 +80,17 @@ def whole_number(name: str, value: object) -> int:
     return found
 
 
+def checked_seed(value: object) -> int:
+    """Return a seed that the generators of NumPy and scikit-learn accept.
+
+    Raises:
+        ValueError: if it is not a whole number from 0 to 2**32 - 1.
+    """
+    if not 0 <= (seed := whole_number("seed", value)) < 2**32:
+        raise ValueError(f"`seed` must be from 0 to 2**32 - 1, but got {brief(seed)}.")
+    return seed
+
+
 def number(name: str, value: object) -> float:
     """Return `value` as a float.
 

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import flag
+from optuna_daub.core.checks import named
 from optuna_daub.core.intervals import chernoff
 from optuna_daub.core.intervals import hoeffding
 from optuna_daub.core.intervals import massart
@@ -130,13 +131,9 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
         return ensemble
 
     def _stopping_rule(self) -> StoppingRule:
-        if isinstance(self.rule, str) and self.rule == "madaboost":
+        exponent = named("rule", self.rule, {**EXPONENTS, "madaboost": None})
+        if exponent is None:
             return MadaBoostRule(self.epsilon, self.delta)
-        if not isinstance(self.rule, str) or self.rule not in EXPONENTS:
-            raise ValueError(
-                f"`rule` must be one of {[*EXPONENTS, 'madaboost']}, but got {brief(self.rule)}."
-            )
-        exponent = EXPONENTS[self.rule]
         return SizeRule(advantage_size, self.epsilon, self.delta, exponent, self.two_sided)
 
 

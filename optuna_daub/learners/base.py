@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from numpy.typing import NDArray
+from scipy.special import expit
+from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.base import ClassifierMixin
 from sklearn.base import is_regressor
@@ -216,11 +218,9 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
     def _probabilities(self, votes: NDArray[np.float64]) -> NDArray[np.float64]:
         scaled = self._logit_scale * votes
         if votes.shape[1] == 1:
-            positive = 0.5 * (1.0 + np.tanh(0.5 * scaled))  # logistic function
-            return np.hstack([1.0 - positive, positive])
+            return np.hstack([expit(-scaled), expit(scaled)])
         # Softmax of log odds: the logistic functions of several large votes would all be 1.
-        odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(scaled, axis=1))
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that sparse input is accepted."""

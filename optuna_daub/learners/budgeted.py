@@ -250,7 +250,7 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
         self.random_state = random_state
 
     def _boost(self, data: TrainingSet) -> Ensemble:
-        named("trade_off", self.trade_off, TRADE_OFFS)
+        trade_off = named("trade_off", self.trade_off, TRADE_OFFS)
         flag("affordable_only", self.affordable_only)
         if not 0.0 < number("tau", self.tau) <= 1.0:
             raise ValueError(f"`tau` must be in (0, 1], but got {brief(self.tau)}.")
@@ -261,7 +261,7 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
         source = PurchaseSource(
             data,
             self._find_candidates(data, alternatives=alternatives),
-            self._weighed,
+            lambda edge, cost, spent: trade_off(edge, cost, self.tau * spent),
             self._checked_budget(data),
             affordable_only=self.affordable_only,
             way_out=way_out,
@@ -269,11 +269,6 @@ class BudgetedAdaBoostClassifier(PurchasingClassifier):
         ensemble = run(source, self.n_estimators)
         self._keep(source.budget)
         return ensemble
-
-    def _weighed(
-        self, edge: NDArray[np.float64], cost: NDArray[np.float64], spent: float
-    ) -> NDArray[np.float64]:
-        return TRADE_OFFS[self.trade_off](edge, cost, self.tau * spent)
 
 
 class SpeedBoostClassifier(PurchasingClassifier):

@@ -27,6 +27,7 @@ from optuna_daub.learners.stumps import Bins
 from optuna_daub.learners.stumps import Features
 from optuna_daub.learners.stumps import best_edges
 from optuna_daub.learners.stumps import best_stump
+from optuna_daub.learners.stumps import dense
 
 
 class Candidates(Protocol):
@@ -168,10 +169,8 @@ def used_features(estimator: Any, n_features: int) -> tuple[int, ...]:
         return tuple(sorted(splits))
     for name in ("coef_", "feature_importances_"):
         if hasattr(estimator, name):
-            found = getattr(estimator, name)
-            found = found.toarray() if hasattr(found, "toarray") else np.atleast_2d(found)
-            strength = np.abs(found).max(axis=0)
-            return tuple(int(feature) for feature in np.flatnonzero(strength))
+            found = np.atleast_2d(dense(getattr(estimator, name)))
+            return tuple(np.flatnonzero(found.any(axis=0)).tolist())
     return tuple(range(n_features))
 
 

@@ -161,10 +161,8 @@ class SampleSource:
 
     def acceptance(self, problem: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weights of some rows in the next round, in (0, 1]."""
-        votes, labels = self._votes[problem], self._data.labels[problem, rows]
-        if problem in self._of_all:
-            return madaboost_weights(labels * self._vote_of_all(problem)[rows])
-        return madaboost_weights(labels * self._vote(votes, rows))
+        labels = self._data.labels[problem, rows]
+        return madaboost_weights(labels * self._vote(self._votes[problem], rows))
 
     def _vote(
         self, votes: Sequence[tuple[int, int, float]], rows: NDArray[np.int64] | slice

@@ -33,9 +33,6 @@ FEW_VALUES = 20
 """Largest number of different whole numbers that count as labels. It applies if nothing else
 tells."""
 
-LARGEST_SEED = 2**32 - 1
-"""Largest seed that the generators of NumPy and scikit-learn accept."""
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -348,14 +345,6 @@ def said_of(odd: Mapping[Any, str]) -> str:
     return (
         f"{which[0]} values of kind {kinds}, which few estimators take: encode or drop {which[1]}."
     )
-
-
-def checked_seed(seed: Any) -> int:
-    """Return the seed; raise a ValueError if no generator would take it."""
-    is_whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool | np.timedelta64)
-    if not is_whole or not 0 <= seed <= LARGEST_SEED:
-        raise ValueError(f"`seed` must be an int from 0 to 2**32 - 1, but got {brief(seed)}.")
-    return int(seed)
 
 
 def check_none_missing(objects: NDArray[Any], name: str) -> None:

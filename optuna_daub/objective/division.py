@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import checked_seed
 from optuna_daub.core.checks import flag
 from optuna_daub.core.policies.policy import Needs
 from optuna_daub.objective.data import Classes
@@ -20,7 +21,6 @@ from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import checked_column
 from optuna_daub.objective.data import checked_rows
-from optuna_daub.objective.data import checked_seed
 from optuna_daub.objective.data import checked_validation
 from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.data import classes_to_keep
@@ -255,7 +255,7 @@ def _check_classes(y: NDArray[Any], scoring: Scoring) -> None:
     if y.ndim > 1 or not isinstance(scoring.given, str | None):
         return
     check_varies(y)
-    if scoring.given is None or scoring.task != "classification":
+    if scoring.task != "classification":
         return
     if y.dtype.kind in "mM":
         found = f"dates or durations, such as {y[0]}"

@@ -125,14 +125,11 @@ def checked_scoring(scoring: Any) -> Scoring:
         scorer = check_scoring(DummyClassifier(), scoring=scoring)
     except ValueError as error:
         raise ValueError(metric_instead(scoring)) from error
-    if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
-        return Scoring(
-            scorer, scoring, _task(scorer), True, needs_all_classes(scorer), limits_of(scorer)
-        )
-    is_greater_better = getattr(scorer, "greater_is_better", None)
-    if is_greater_better is not None:
-        is_greater_better = bool(is_greater_better)
-    return Scoring(scorer, scoring, None, is_greater_better, limits=limits_of(scorer))
+    larger: bool | None = isinstance(scorer, _MADE_BY_SCIKIT_LEARN) or None
+    if (told := getattr(scorer, "greater_is_better", larger)) is not None:
+        larger = bool(told)
+    task, limits = _task(scorer), limits_of(scorer)
+    return Scoring(scorer, scoring, task, larger, needs_all_classes(scorer), limits)
 
 
 def own_score(estimator: Any, X: Any, y: Any, **weight: Any) -> float:

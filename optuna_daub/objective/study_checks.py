@@ -41,7 +41,7 @@ _DIVISION = "division into training and validation rows"
 
 
 class StudyChecks:
-    """Checks of the studies that an objective runs in. Each message is logged once per study."""
+    """Checks of the studies that an objective runs in. Each message is shown once."""
 
     def __init__(self, training: Training) -> None:
         self._training, self._division = training, training.division
@@ -244,7 +244,7 @@ class StudyChecks:
             task = task_of(estimator)
             has_labels = class_labels(self._division.rows.y) is not None
             return task == "classification" or (task is None and has_labels)
-        return isinstance(self._scoring.given, str) and self._scoring.given == "accuracy"
+        return bool(self._scoring.given == "accuracy")
 
 
 def _check_own_results(study: optuna.Study, sizes: tuple[int, ...]) -> None:

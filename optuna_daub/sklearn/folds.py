@@ -21,6 +21,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.prices import LEAST_SHARE
+from optuna_daub.core.sizes import FIRST_DIVISOR
 from optuna_daub.core.sizes import FIRST_ROWS
 from optuna_daub.core.sizes import MAX_SIZES
 from optuna_daub.core.sizes import MIN_SIZES
@@ -34,7 +36,7 @@ from optuna_daub.objective.subsets import arrivals
 from optuna_daub.objective.subsets import fold_of
 
 
-FIRST_SHARES = 1 / 64, 1 / 8
+FIRST_SHARES = LEAST_SHARE, 1 / FIRST_DIVISOR
 """Bounds of the default smallest training size, as shares of a fold's rows."""
 
 Measured = dict[str, Any]

@@ -173,23 +173,18 @@ def cv_results(
         records.read_summary(row, "learner"): row.values[0]
         for row in one_row_per_learner(search.study_).get_trials(states=(TrialState.COMPLETE,))
     }
-    rows = [
-        {
-            "learner": curve.learner,
-            "iter": search.n_resources_.index(curve.size) if curve.size else 0,
-            "n_resources": curve.size,
-            "seconds": measured.seconds.get(curve.learner, 0.0),
-            "state": curve.state,
-            "reason": curve.reason,
-            "forecast_test_score": forecasts.get(curve.learner),
-            "lower_test_score": curve.worst,
-            "upper_test_score": curve.bound,
-        }
-        for curve in curves
-    ]
-    more: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
-    for name in ("forecast_test_score", "lower_test_score", "upper_test_score"):
-        more[name] = np.array(more[name], np.float64)  # as numbers: what is not known becomes nan
+    more: dict[str, Any] = {
+        "learner": [c.learner for c in curves],
+        "iter": [search.n_resources_.index(c.size) if c.size else 0 for c in curves],
+        "n_resources": [c.size for c in curves],
+        "seconds": [measured.seconds.get(c.learner, 0.0) for c in curves],
+        "state": [c.state for c in curves],
+        "reason": [c.reason for c in curves],
+        # As numbers: what is not known becomes nan.
+        "forecast_test_score": np.array([forecasts.get(c.learner) for c in curves], np.float64),
+        "lower_test_score": np.array([c.worst for c in curves], np.float64),
+        "upper_test_score": np.array([c.bound for c in curves], np.float64),
+    }
     missing = [measured.missing] * search.n_splits_
     probes = [(curve.learner, curve.size) for curve in curves]
     out = [fold for probe in probes for fold in measured.folds.get(probe, missing)]

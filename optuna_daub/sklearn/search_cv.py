@@ -49,8 +49,8 @@ from optuna_daub.sklearn.searching import quiet
 from optuna_daub.sklearn.searching import run
 from optuna_daub.sklearn.searching import study_of
 from optuna_daub.sklearn.secrets import StorageURL
-from optuna_daub.sklearn.secrets import has_secret
 from optuna_daub.sklearn.secrets import in_memory
+from optuna_daub.sklearn.secrets import masked
 from optuna_daub.sklearn.secrets import url_or_storage
 from optuna_daub.sklearn.space import checked_function
 from optuna_daub.sklearn.space import checked_space
@@ -348,10 +348,10 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     @storage.setter
     def storage(self, storage: str | BaseStorage | None) -> None:
-        is_new = isinstance(storage, str) and not isinstance(storage, StorageURL)
         # Keep other objects as they are: `clone` checks for identity.
-        shown = StorageURL(storage) if is_new and has_secret(storage) else storage
-        self.__dict__["storage"] = shown
+        if isinstance(storage, str) and not isinstance(storage, StorageURL):
+            storage = StorageURL(storage) if masked(storage) != storage else storage
+        self.__dict__["storage"] = storage
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state, without the storage if the search was fitted.

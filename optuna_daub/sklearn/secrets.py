@@ -56,28 +56,12 @@ def url_or_storage(storage: Any) -> Any:
     >>> url_or_storage("postgresql://ann:hunter2@db/studies")
     'postgresql://ann:***@db/studies'
     """
-    url = url_of(storage)
-    return storage if url is None else masked(url)
-
-
-def url_of(storage: Any) -> str | None:
-    """Return the URL of a storage that has one, else None."""
-    if storage is None or isinstance(storage, str):
-        return storage
-    storage = getattr(storage, "_backend", storage)  # behind Optuna's cache
-    storage = getattr(storage, "_backend", storage)  # behind a journal in Redis
-    url = getattr(storage, "url", None) or getattr(storage, "_url", None)
-    return url if isinstance(url, str) else None
-
-
-def has_secret(storage: Any) -> bool:
-    """Return whether the URL of a storage contains a password.
-
-    >>> has_secret("postgresql://ann:hunter2@db/studies"), has_secret("sqlite:///study.db")
-    (True, False)
-    """
-    url = url_of(storage)
-    return url is not None and masked(url) != url
+    url = storage
+    if not isinstance(storage, str | None):
+        behind = getattr(storage, "_backend", storage)  # behind Optuna's cache
+        behind = getattr(behind, "_backend", behind)  # behind a journal in Redis
+        url = getattr(behind, "url", None) or getattr(behind, "_url", None)
+    return masked(url) if isinstance(url, str) else storage
 
 
 def in_memory(study: optuna.Study) -> optuna.Study:

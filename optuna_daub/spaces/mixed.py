@@ -181,10 +181,16 @@ def first_points(
 def _among(n_rows: int, among: Sequence[str] | None) -> list[str]:
     if among is None:
         return [n for n in SPACES if n != "neighbours" or n_rows <= MAX_ROWS_OF_NEIGHBOURS]
+    return checked_kinds("among", among)
+
+
+def checked_kinds(argument: str, kinds: Any) -> list[str]:
+    """Return names of spaces, at least one; raise a ValueError if they are not."""
     of = f"names of {[*SPACES]}"
-    names = [name if isinstance(name, str) else brief(name) for name in listed("among", among, of)]
-    if strangers := [name for name in names if name not in SPACES]:
-        raise ValueError(f"`among` must have {of}, but got {brief(strangers[0])}.")
+    names = listed(argument, kinds, of)
+    for name in names:
+        if not isinstance(name, str) or name not in SPACES:
+            raise ValueError(f"`{argument}` must have {of}, but got {brief(name)}.")
     if not names:
-        raise ValueError(f"`among` must be a list of {of}, but got {brief(among)}.")
-    return names
+        raise ValueError(f"`{argument}` must be a list of {of}, but got {brief(kinds)}.")
+    return [str(name) for name in names]

@@ -15,7 +15,6 @@ from optuna_daub.core.checks import whole_number
 from optuna_daub.core.optional import imported
 from optuna_daub.spaces.ranges import Ask
 from optuna_daub.spaces.ranges import Task
-from optuna_daub.spaces.ranges import limits
 
 
 def lightgbm(
@@ -55,8 +54,7 @@ def lightgbm(
     """
     del categories
     ask = Ask(trial, n_rows, task, jobs, seed)
-    options = ask.boosted(seed) | {"n_jobs": jobs}
-    options |= {"num_leaves": ask.whole("leaves", 4, limits(n_rows)["leaves"])}
+    options = ask.boosted("num_leaves")
     options |= {"min_child_samples": ask.whole("leaf_rows", 2, 128)}
     options["subsample"] = max(options["subsample"], 1 / n_rows)  # LightGBM needs a row in a bag
     package = imported("lightgbm", extra="boosters")
@@ -85,8 +83,7 @@ def xgboost(
     """
     del categories
     ask = Ask(trial, n_rows, task, jobs, seed)
-    options = ask.boosted(seed) | {"n_jobs": jobs}
-    options |= {"max_leaves": ask.whole("leaves", 4, limits(n_rows)["leaves"])}
+    options = ask.boosted("max_leaves")
     options |= {"min_child_weight": ask.real("leaf_weight", 0.001, 128.0)}
     package = imported("xgboost", extra="boosters")
     kind = package.XGBClassifier if ask.has_classes else package.XGBRegressor
@@ -117,7 +114,7 @@ def random_forest(
 
     ask = Ask(trial, n_rows, task, jobs, seed)
     kinds = ensemble.RandomForestClassifier, ensemble.RandomForestRegressor
-    return kinds[not ask.has_classes](n_jobs=jobs, **ask.forest(seed))
+    return kinds[not ask.has_classes](**ask.forest())
 
 
 def extra_trees(
@@ -144,7 +141,7 @@ def extra_trees(
 
     ask = Ask(trial, n_rows, task, jobs, seed)
     kinds = ensemble.ExtraTreesClassifier, ensemble.ExtraTreesRegressor
-    return kinds[not ask.has_classes](n_jobs=jobs, **ask.forest(seed))
+    return kinds[not ask.has_classes](**ask.forest())
 
 
 def linear(
@@ -211,7 +208,7 @@ def neighbours(
     from sklearn.neighbors import KNeighborsRegressor
 
     ask = Ask(trial, n_rows, task, jobs, seed)
-    asked = ask.whole("neighbours", 1, limits(n_rows)["neighbours"])
+    asked = ask.whole("neighbours", 1, ask.most["neighbours"])
     weights = ask.word("weights", ["uniform", "distance"])
     kind = KNeighborsClassifier if ask.has_classes else KNeighborsRegressor
     return _scaled(kind(min(asked, n_rows), weights=weights, n_jobs=jobs), categories)

@@ -16,6 +16,7 @@ from optuna.trial import BaseTrial
 from optuna.trial import FixedTrial
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import checked_seed
 from optuna_daub.core.checks import whole_number
 
 
@@ -76,9 +77,8 @@ class Ask:
         check(n_rows, task)
         if whole_number("jobs", jobs) == 0:
             raise ValueError("`jobs` must be at least 1, or -1 for all cores, but got 0.")
-        if not 0 <= whole_number("seed", seed) < 2**32:
-            raise ValueError(f"`seed` must be from 0 to 2^32 - 1, but got {brief(seed)}.")
-        self._trial, self._known, self._n_rows = trial, trial.distributions, n_rows
+        self._common = {"random_state": checked_seed(seed), "n_jobs": jobs}
+        self._trial, self._known, self.most = trial, trial.distributions, limits(n_rows)
         self.has_classes = task == "classification"
 
     def whole(self, name: str, low: int, high: int) -> int:
@@ -111,26 +111,24 @@ class Ask:
             raise _taken(name, known, space)
         return known
 
-    def boosted(self, seed: int) -> dict[str, Any]:
-        """Return the parameters that LightGBM and XGBoost share."""
-        return {
-            "n_estimators": self.whole("trees", 4, limits(self._n_rows)["trees"]),
+    def boosted(self, leaves: str) -> dict[str, Any]:
+        """Return the parameters that LightGBM and XGBoost share; `leaves` is the name of one."""
+        return self._common | {
+            "n_estimators": self.whole("trees", 4, self.most["trees"]),
             "learning_rate": self.real("rate", 2**-10, 1.0),
             "subsample": self.real("rows", 0.1, 1.0),
             "colsample_bytree": self.real("columns", 0.1, 1.0),
             "reg_alpha": self.real("l1", 2**-10, 2**10),
             "reg_lambda": self.real("l2", 2**-10, 2**10),
-            "random_state": seed,
+            leaves: self.whole("leaves", 4, self.most["leaves"]),
         }
 
-    def forest(self, seed: int) -> dict[str, Any]:
+    def forest(self) -> dict[str, Any]:
         """Return the parameters that both kinds of forests share."""
-        most = limits(self._n_rows)
-        return {
-            "n_estimators": self.whole("forest_trees", 4, most["forest_trees"]),
-            "max_leaf_nodes": self.whole("forest_leaves", 4, most["forest_leaves"]),
+        return self._common | {
+            "n_estimators": self.whole("forest_trees", 4, self.most["forest_trees"]),
+            "max_leaf_nodes": self.whole("forest_leaves", 4, self.most["forest_leaves"]),
             "max_features": self.real("features", 0.1, 1.0),
-            "random_state": seed,
         }
 
 

@@ -21,8 +21,8 @@ from optuna.trial import TrialState
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import checked_n_learners
+from optuna_daub.core.checks import checked_seed
 from optuna_daub.core.checks import number
-from optuna_daub.core.checks import whole_number
 from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.pool import Proposer
@@ -78,7 +78,8 @@ class DataAllocationSampler(BaseSampler):
         stale_after: seconds without a report after which a run counts as dead, more than the
             longest training takes. None (the default): 3,600 behind a gRPC proxy. Elsewhere
             only a storage with heartbeat then declares workers of other machines dead.
-        seed: seed of the default base sampler, in [0, 2^32). None (the default): a random one.
+        seed: seed of the default base sampler, from 0 to 2**32 - 1. None (the default): a random
+            one.
         earlier: studies of this search space on other or older data, with the same direction.
             The first new learners take the parameters of their best learners, five at most, cheap
             ones first, if they are in the ranges of this study. Scores are not used. Default:
@@ -112,9 +113,7 @@ class DataAllocationSampler(BaseSampler):
             if value is not None and not 0 < number(name, value) < math.inf:
                 raise ValueError(f"`{name}` must be greater than 0 and finite, but got {value}.")
         if seed is not None:
-            seed = whole_number("seed", seed)
-            if not 0 <= seed < 2**32:
-                raise ValueError(f"`seed` must be in [0, 2^32), but got {seed}.")
+            seed = checked_seed(seed)
             if base_sampler is not None:
                 raise ValueError(
                     "`seed` seeds the default base sampler, but got another one. Seed that one, "

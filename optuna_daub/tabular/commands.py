@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import joblib
 from sklearn.datasets import make_classification
 
 from optuna_daub.core.checks import brief
@@ -182,7 +183,7 @@ def _fit(asked: argparse.Namespace, say: Any) -> None:
 
 
 def _predict(asked: argparse.Namespace, say: Any) -> None:
-    pandas, joblib = imported("pandas"), imported("joblib")
+    pandas = imported("pandas")
     _check_path("--out", asked.out, asked.table, asked.model)
     if not asked.model.is_file():
         raise TableError(

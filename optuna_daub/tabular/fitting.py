@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from optuna_daub.core.checks import brief
+from optuna_daub.core.checks import checked_seed
 from optuna_daub.core.checks import listed
 from optuna_daub.core.checks import seconds_above_0
 from optuna_daub.core.checks import text_of
 from optuna_daub.core.checks import whole_number
-from optuna_daub.objective.data import checked_seed
-from optuna_daub.spaces import SPACES
 from optuna_daub.spaces import Task
+from optuna_daub.spaces.mixed import checked_kinds
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import best_learner
 from optuna_daub.study import learning_curves
@@ -127,8 +128,16 @@ def fit(
     if say is not None and not callable(say):
         raise ValueError(f"`say` must be a function or None, but got {brief(say)}.")
     say = say or _silent
-    models, jobs = _checked_models(models), _checked_jobs(jobs)
+    models = None if models is None else checked_kinds("models", models)
+    jobs = _checked_jobs(jobs)
     storage = opened(storage)
+    notes: list[str] = []
+
+    def tell(*said: str) -> None:
+        for note in filter(None, said):
+            notes.append(note)
+            say(note)
+
     ready = _prepared(
         table,
         target,
@@ -139,6 +148,7 @@ def fit(
         ends=began + seconds,
         jobs=jobs,
         say=say,
+        tell=tell,
     )
     search = Search(
         X=ready.X,
@@ -149,9 +159,7 @@ def fit(
         seed=seed,
         categories=ready.preparation.categories_,
     )
-    notes = [*ready.notes, *said_rare(ready.goal, ready.metric)]
-    for note in notes[len(ready.notes) :]:
-        say(note)
+    tell(*said_rare(ready.goal, ready.metric))
     left = seconds - (time.monotonic() - began)
     if left <= 0:
         took = "Reading and preparing the table took all"
@@ -212,8 +220,6 @@ class _Prepared:
     """Fitted pipeline step from the table's columns to numbers."""
     columns: tuple[str, ...]
     """Names of the columns that are used."""
-    notes: tuple[str, ...]
-    """Notes for the user, all of which were said."""
     signs: Signs
     """Signs in the numbers of a text file."""
 
@@ -229,8 +235,11 @@ def _prepared(
     ends: float,
     jobs: int,
     say: Say,
+    tell: Callable[..., None],
 ) -> _Prepared:
     """Return a table as numbers, and say what was found in it.
+
+    `tell` keeps what it says as notes of the model, `say` does not.
 
     Raises:
         TableError: if nothing can be learnt from it.
@@ -239,16 +248,12 @@ def _prepared(
     frame = given.frame
     n = len(frame)
     say(f"{n:,} row{'s' * (n > 1)}, {frame.shape[1]:,} columns.")
-    notes = [*given.notes, *filter(None, [said_total(frame)])]
-    for note in notes:  # before an error that they may explain
-        say(note)
+    tell(*given.notes, said_total(frame))  # before an error that they may explain
     goal = checked_target(frame, target, task, given.written)
     measure = checked_metric(metric, goal.task, len(goal.classes))
     check_measures(measure, goal)
     check_room(goal)
-    if note := said_class(measure, goal):
-        notes.append(note)
-        say(note)
+    tell(said_class(measure, goal))
     left_out = set()
     for name in listed("ignore", ignore, "columns"):
         if (text := text_of(name)) not in frame.columns:
@@ -262,10 +267,7 @@ def _prepared(
     frame = frame.loc[goal.kept, [n for n in frame.columns if n not in (goal.name, *left_out)]]
     frame = frame.reset_index(drop=True)
     columns = checked_columns(frame, goal)
-    found = [*goal.notes, *columns.notes]
-    for note in found:
-        say(note)
-    notes += found
+    tell(*goal.notes, *columns.notes)
     if not columns.used:
         raise TableError(
             f"A table must have a column to learn `{goal.name}` from, but none is left."
@@ -275,19 +277,15 @@ def _prepared(
         if note := _slow_preparation(preparation, columns.frame, ends - time.monotonic()):
             say(note)
         X = preparation.fit_transform(columns.frame)
-    for note in preparation.notes_:
-        say(note)
-    notes += preparation.notes_
-    if preparation.n_infinite_:
-        n = preparation.n_infinite_
-        notes.append(f"{n:,} infinite value{'s' * (n > 1)} taken for missing.")
-        say(notes[-1])
+    tell(*preparation.notes_)
+    if n := preparation.n_infinite_:
+        tell(f"{n:,} infinite value{'s' * (n > 1)} taken for missing.")
     if X.shape[1] == 0:
         raise TableError(
             f"A table must have a column to learn `{goal.name}` from, but none can be made a "
             "number."
         )
-    return _Prepared(X, goal, measure, preparation, columns.used, tuple(notes), given.signs)
+    return _Prepared(X, goal, measure, preparation, columns.used, given.signs)
 
 
 def _slow_preparation(preparation: Preparation, frame: Any, left: float) -> str:
@@ -323,32 +321,13 @@ def _slow_preparation(preparation: Preparation, frame: Any, left: float) -> str:
     return f"{note}, and {rest} left: {way}."
 
 
-def _checked_models(models: Any) -> list[str] | None:
-    """Return the kinds of models to try, None for all."""
-    if models is None:
-        return None
-    names = listed("models", models, f"names of {[*SPACES]}")
-    kinds = [name for name in names if isinstance(name, str) and name in SPACES]
-    if not names or len(kinds) < len(names):
-        wrong = next((name for name in names if name not in kinds), models)
-        raise ValueError(f"`models` must have names of {[*SPACES]}, but got {brief(wrong)}.")
-    return kinds
-
-
 def _checked_jobs(jobs: Any) -> int:
     """Return the number of threads of each training."""
     if jobs is None:
-        return _cores()
+        return int(cpu_count())
     if (n := whole_number("jobs", jobs)) < 1:
         raise ValueError(f"`jobs` must be at least 1 or None, but got {n}.")
-    return min(n, _cores())
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return min(n, int(cpu_count()))
 
 
 def _rows(curves: Sequence[LearnerCurve], winner: LearnerCurve, metric: Metric) -> tuple[Row, ...]:

@@ -31,11 +31,6 @@ class Metric:
     """True for a loss, which is the scorer's score with the other sign."""
 
     @property
-    def compares_logs(self) -> bool:
-        """True if it compares logarithms of 1 + amount: amounts must be above -1."""
-        return self.scoring.endswith("log_error")
-
-    @property
     def compares_labels(self) -> bool:
         """True if it compares the likeliest classes, and not their probabilities."""
         is_of_classes = self.scoring in OWN["classification"]
@@ -44,7 +39,7 @@ class Metric:
     @property
     def counts_rows(self) -> bool:
         """True if each row has the same weight, however rare its class is."""
-        return self.scoring in (*_BY_ROWS, *(name for name in OWN["regression"]))
+        return self.scoring in _BY_ROWS
 
     @property
     def compares_squares(self) -> bool:
@@ -61,7 +56,8 @@ class Metric:
         """
         if self.scoring in ("neg_mean_poisson_deviance", "neg_mean_gamma_deviance"):
             return float(amounts.mean()) / 100.0
-        return min(0.0, float(amounts.min())) if self.compares_logs else None
+        compares_logs = self.scoring.endswith("log_error")  # of 1 + amount
+        return min(0.0, float(amounts.min())) if compares_logs else None
 
     def shown(self, score: float) -> float:
         """Return a scorer's score as the user's metric.
@@ -87,32 +83,28 @@ class Metric:
         return f"{self.name} ({'smaller' if self.is_loss else 'larger'} is better)"
 
 
-ALIASES: Mapping[Task, Mapping[str, str]] = MappingProxyType(
+ALIASES: Mapping[str, str] = MappingProxyType(
     {
-        "classification": {
-            "acc": "accuracy",
-            "logloss": "neg_log_loss",
-            "nll": "neg_log_loss",
-            "cross_entropy": "neg_log_loss",
-            "auc": "roc_auc",
-            "roc_auc_weighted": "roc_auc_ovr_weighted",
-            "roc_auc_ovr_macro": "roc_auc_ovr",
-            "roc_auc_ovo_macro": "roc_auc_ovo",
-            "ap": "average_precision",
-            "macro_f1": "f1_macro",
-            "micro_f1": "f1_micro",
-            "weighted_f1": "f1_weighted",
-            "mcc": "matthews_corrcoef",
-            "brier": "neg_brier_score",
-        },
-        "regression": {
-            "rmse": "neg_root_mean_squared_error",
-            "mse": "neg_mean_squared_error",
-            "mae": "neg_mean_absolute_error",
-            "medae": "neg_median_absolute_error",
-            "mape": "neg_mean_absolute_percentage_error",
-            "rmsle": "neg_root_mean_squared_log_error",
-        },
+        "acc": "accuracy",
+        "logloss": "neg_log_loss",
+        "nll": "neg_log_loss",
+        "cross_entropy": "neg_log_loss",
+        "auc": "roc_auc",
+        "roc_auc_weighted": "roc_auc_ovr_weighted",
+        "roc_auc_ovr_macro": "roc_auc_ovr",
+        "roc_auc_ovo_macro": "roc_auc_ovo",
+        "ap": "average_precision",
+        "macro_f1": "f1_macro",
+        "micro_f1": "f1_micro",
+        "weighted_f1": "f1_weighted",
+        "mcc": "matthews_corrcoef",
+        "brier": "neg_brier_score",
+        "rmse": "neg_root_mean_squared_error",
+        "mse": "neg_mean_squared_error",
+        "mae": "neg_mean_absolute_error",
+        "medae": "neg_median_absolute_error",
+        "mape": "neg_mean_absolute_percentage_error",
+        "rmsle": "neg_root_mean_squared_log_error",
     }
 )
 """Scorers of scikit-learn by their names in FLAML, in AutoGluon and in everyday use. A name
@@ -231,7 +223,7 @@ def checked_metric(name: Any, task: Task, n_classes: int) -> Metric:
 
 def _scorer(key: str, task: Task) -> str:
     """Return the scorer that a name means, "" if there is none."""
-    meant = (ALIASES[task].get(key, key), f"neg_{key}")
+    meant = (ALIASES.get(key, key), f"neg_{key}")
     return next((name for name in meant if name in OWN[task]), "")
 
 

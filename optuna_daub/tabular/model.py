@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import optuna
 from numpy.typing import NDArray
@@ -24,7 +25,6 @@ from optuna_daub.tabular.table import NO_SIGNS
 from optuna_daub.tabular.table import Header
 from optuna_daub.tabular.table import Learnt
 from optuna_daub.tabular.table import Signs
-from optuna_daub.tabular.table import imported
 from optuna_daub.tabular.target import Times
 
 
@@ -145,7 +145,7 @@ class TabularModel:
 
         A file that is there is replaced once the new one is complete.
         """
-        path, joblib = Path(path).resolve(), imported("joblib")  # a link stays
+        path = Path(path).resolve()  # a link stays
         part, saved = part_of(path), replace(self, study=None)
         try:
             joblib.dump(saved, part)
@@ -216,18 +216,18 @@ def summary(model: TabularModel) -> str:
         )
     if found.failures:
         lines.append(f"Failed: {'; '.join(found.failures)}")
-    lines += ["", table(model, 5)]
+    lines += ["", _table(model)]
     return "\n".join(lines)
 
 
-def table(model: TabularModel, most: int) -> str:
-    """Return the best models as a table."""
+def _table(model: TabularModel) -> str:
+    """Return the five best models as a table."""
     head = f"{model.metric.name:>24} {'rows learnt from':>17} {'seconds':>9}  model"
     return "\n".join(
         [head]
         + [
             f"{model.metric.said(row.score):>24} {row.size:>17,} {row.seconds:>9.2f}  {row.kind}"
-            for row in model.found.models[:most]
+            for row in model.found.models[:5]
         ]
     )
 

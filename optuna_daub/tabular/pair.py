@@ -1,4 +1,4 @@
-"""Sampler, pruner and starting points of searches with a time limit."""
+"""Pruner and starting points of searches with a time limit."""
 
 from __future__ import annotations
 
@@ -7,22 +7,13 @@ from collections.abc import Iterable
 import optuna
 from optuna.trial import FrozenTrial
 
+from optuna_daub.core.prices import LEAST_SHARE
 from optuna_daub.spaces import Point
-from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import DAUBPruner
 
 
 FIRST_ROWS = 300
 """Smallest number of rows of a first training. A quarter of all rows is enough if that is less."""
-
-SMALLEST_SHARE = 1 / 64
-"""Share of all rows in a first training on large tables. `DAUBPruner` has the same in an open
-pool."""
-
-
-def sampler(seed: int, seconds: float) -> DataAllocationSampler:
-    """Return the default sampler."""
-    return DataAllocationSampler(seed=seed, seconds=seconds)
 
 
 def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
@@ -40,7 +31,7 @@ def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
     >>> pruner(12, smallest=9).policy.sizes
     (9, 10, 12)
     """
-    least = max(smallest, int(n_rows * SMALLEST_SHARE), min(FIRST_ROWS, n_rows // 4), 2)
+    least = max(smallest, int(n_rows * LEAST_SHARE), min(FIRST_ROWS, n_rows // 4), 2)
     try:
         return DAUBPruner(min_resource=least, max_resource=n_rows)
     except ValueError:  # the smallest size is so large that a ratio of 1.5 gives under 3 sizes

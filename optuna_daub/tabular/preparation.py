@@ -89,8 +89,7 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 self.notes_ += [f"`{name}` {forms.note}."] if forms.note else []
         # skrub takes some 10 ms for each column, so columns of numbers bypass it.
         self.plain_ = [n for n, kind in self.kinds_.items() if kind in ("numbers", "durations")]
-        plain_names = {*self.plain_}
-        self.other_ = [name for name in self.columns if name not in plain_names]
+        self.other_ = [n for n in self.columns if n not in self.plain_]
         self.text_ = tuple(n for n, kind in self.kinds_.items() if _is_of_text(used[n], kind))
         self.n_infinite_ = 0
         self.centres_: list[float] = []

@@ -1,4 +1,4 @@
-"""Settings of the whole process that a search changes and then restores."""
+"""Warnings and threads of the process while tables are prepared and searched."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier
 from sklearn.dummy import DummyRegressor
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.preprocessing import StandardScaler
 
 from optuna_daub import spaces
@@ -30,6 +31,7 @@ from optuna_daub.core.checks import brief
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.subsets import nested_order
 from optuna_daub.study import BestLearner
+from optuna_daub.study import DataAllocationSampler
 from optuna_daub.study import LearnerCurve
 from optuna_daub.study import best_learner
 from optuna_daub.study import host
@@ -93,10 +95,8 @@ class Search:
         lowest = self.metric.lowest(self.y)
         if lowest is None:
             return scaled
-        cut = partial(np.maximum, lowest)
-        return TransformedTargetRegressor(
-            scaled, func=_as_it_is, inverse_func=cut, check_inverse=False
-        )
+        cut = FunctionTransformer(inverse_func=partial(np.maximum, lowest))
+        return TransformedTargetRegressor(scaled, transformer=cut, check_inverse=False)
 
     def objective(self, build: Callable[..., Any], X: NDArray[Any]) -> TrainingSizeObjective:
         """Return an objective that scores models on the rows of this search."""
@@ -124,7 +124,7 @@ class Search:
         study = optuna.create_study(
             direction="maximize",
             storage=storage,
-            sampler=pair.sampler(self.seed, max(seconds, 1.0)),
+            sampler=DataAllocationSampler(seed=self.seed, seconds=max(seconds, 1.0)),
             pruner=pair.pruner(objective.n_train, objective.smallest_size),
         )
         points = spaces.first_points("tabular", n, task=self.target.task, among=self.models)
@@ -333,10 +333,6 @@ class _TargetScaler(StandardScaler):  # type: ignore[misc]
 
     def inverse_transform(self, X: NDArray[Any], copy: bool | None = None) -> Any:
         return super().inverse_transform(np.asarray(X, np.float64), copy)
-
-
-def _as_it_is(amounts: NDArray[Any]) -> NDArray[Any]:
-    return amounts
 
 
 def _warm_up(models: Sequence[str] | None) -> None:

@@ -328,8 +328,7 @@ def numbers_among(column: Any) -> tuple[Any, Any] | None:
     n_known = int(found.notna().sum())
     if not n_known or n_known < NEARLY_ALL * (n_known + len(others)):
         return None
-    texts = column.dropna().map(str) if len(others) else others
-    if len(others) and texts.str.match(r"\s*[-+]?0\d").any():
+    if len(others) and column.dropna().map(str).str.match(r"\s*[-+]?0\d").any():
         return None
     return found, others
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from typing import NamedTuple
 
 import optuna
 
@@ -22,28 +22,6 @@ if TYPE_CHECKING:
 
 
 COLOR = "#2a78d6"
-
-
-class SampleAgreementRecord(NamedTuple):
-    """The contents of `plot_sample_agreement`."""
-
-    sizes: tuple[SizeAgreement, ...]
-    """Training sizes with scores of at least three learners, increasing, without all the data."""
-    full_size: int
-    """Number of examples of all the data."""
-
-    @property
-    def finding(self) -> str:
-        """A sentence on the smallest size."""
-        if not self.sizes:
-            return "no size below all the data has scores of three learners yet"
-        first = self.sizes[0]
-        return (
-            f"{first.learners} learners on {first.size:,} examples ({first.share:.1%} of all): "
-            f"rank correlation {first.rank_correlation:.2f} ({first.lower:.2f} to "
-            f"{first.upper:.2f}); the best one stays the best with probability "
-            f"{first.best_stays:.0%}"
-        )
 
 
 def plot_sample_agreement(study: optuna.Study) -> go.Figure:
@@ -68,7 +46,7 @@ def plot_sample_agreement(study: optuna.Study) -> go.Figure:
 
 def sample_agreement_picture(study: optuna.Study) -> Picture:
     """Return `plot_sample_agreement` as marks."""
-    record = sample_agreement_record(study)
+    record = sample_agreement(study)
     sizes = [row.size for row in record.sizes]
     lows = [row.lower for row in record.sizes]
     label = "rank correlation, 90 % interval"
@@ -99,7 +77,7 @@ def sample_agreement_picture(study: optuna.Study) -> Picture:
         )
     return Picture(
         "Ranking of the learners on less data",
-        (record.finding,),
+        (_finding(record.sizes),),
         size_scale([*sizes, record.full_size]),
         Scale("rank correlation\nwith all the data", (min([0.0, *lows]) - 0.02, 1.02)),
         marks,
@@ -107,7 +85,14 @@ def sample_agreement_picture(study: optuna.Study) -> Picture:
     )
 
 
-def sample_agreement_record(study: optuna.Study) -> SampleAgreementRecord:
-    """Return the contents of `plot_sample_agreement`."""
-    found = sample_agreement(study)
-    return SampleAgreementRecord(found.sizes, found.full_size)
+def _finding(sizes: Sequence[SizeAgreement]) -> str:
+    """Return a sentence on the smallest size."""
+    if not sizes:
+        return "no size below all the data has scores of three learners yet"
+    first = sizes[0]
+    return (
+        f"{first.learners} learners on {first.size:,} examples ({first.share:.1%} of all): "
+        f"rank correlation {first.rank_correlation:.2f} ({first.lower:.2f} to "
+        f"{first.upper:.2f}); the best one stays the best with probability "
+        f"{first.best_stays:.0%}"
+    )

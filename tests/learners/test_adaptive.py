@@ -319,8 +319,7 @@ def test_draws_from_the_weighed_table_follow_the_weights() -> None:
     bins = interval_bins(data.X, 6, np.zeros(3, dtype=bool))
     source = SampleSource(data, bins, rules(0.5)[0], 10**6, np.random.default_rng(0))
     source._votes[0] = [(3, 1, 2.0), (9, -1, 1.0)]
-    source._vote_of_all(0)
-    expected = data.weights * source.acceptance(0, np.arange(50))
+    expected = source._weights_of_all(0)
     draws = islice(source._draws(0, np.random.default_rng(1), []), 40)
     counts = np.bincount(np.concatenate([*draws]), minlength=50)
     shares = expected / expected.sum()

@@ -24,8 +24,8 @@ TASKS: tuple[Task, ...] = ("classification", "regression")
 @pytest.mark.parametrize("task", TASKS)
 def test_every_name_is_a_scorer(task: Task) -> None:
     assert {*OWN[task]} <= {*get_scorer_names()}
-    assert {*ALIASES[task].values()} <= {*OWN[task]}
-    for name in (*ALIASES[task], *OWN[task]):
+    aliases = [name for name, meant in ALIASES.items() if meant in OWN[task]]
+    for name in (*aliases, *OWN[task]):
         metric = checked_metric(name, task, 2)
         assert metric.scoring in OWN[task]
         assert metric.is_loss == metric.scoring.startswith("neg_")

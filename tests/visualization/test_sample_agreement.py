@@ -8,9 +8,7 @@ from optuna_daub import sample_agreement
 from optuna_daub.visualization._marks import Band
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._sample_agreement import sample_agreement_picture
-from optuna_daub.visualization._sample_agreement import sample_agreement_record
 from tests.visualization import studies
-from tests.visualization.studies import SIZES
 
 
 @pytest.mark.parametrize("make", [studies.finished, studies.minimized, studies.many])
@@ -40,10 +38,10 @@ def test_the_line_is_the_correlation_and_the_area_its_interval(make: studies.Mak
 
 
 def test_the_finding_is_of_the_smallest_size() -> None:
-    record = sample_agreement_record(studies.finished())
-    first = record.sizes[0]
-    assert record.full_size == SIZES[-1]
-    assert record.finding.startswith(
+    study = studies.finished()
+    first = sample_agreement(study).sizes[0]
+    (finding,) = sample_agreement_picture(study).subtitle
+    assert finding.startswith(
         f"{first.learners} learners on {first.size:,} examples ({first.share:.1%} of all): rank "
         f"correlation {first.rank_correlation:.2f}"
     )
