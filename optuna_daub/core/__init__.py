@@ -9,7 +9,7 @@ paper                   name                          meaning, unit and range
 ======================  ============================  ==========================================
 C_i                     learner                       one point of a search space; an int id
 x_i                     parameters, row               that point, by name; as numbers in the order
-                                                      of `Space.names`
+                                                      of `Space.dimensions`
 n, abs(S_tr)            size                          training examples, int >= 1
 b, N, r (ABC: c)        min_resource, max_resource,   smallest and full size; their geometric
                         reduction_factor              ratio, > 1

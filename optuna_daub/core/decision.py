@@ -57,7 +57,7 @@ class Reason:
 
         Scores that it names are cut at the limits, in the direction of the core.
         """
-        scores = tuple([min(max(x, limits[0]), limits[1]) for x in self.scores])
+        scores = tuple([min(max(x, limits.lowest), limits.highest) for x in self.scores])
         # Two different scores beyond a limit are equal now: "1.000 < 1.000" would be false.
         are_equal = len({*scores}) < len({*self.scores})
         text = self.sentence.replace("{less}", "{less}=") if are_equal else self.sentence
@@ -280,7 +280,6 @@ def _distinct(scores: tuple[float, ...]) -> list[str]:
     forms = [f",.{decimals}f" for decimals in range(fewest, 8)] if largest < 1e15 else []
     if not 1e-4 <= largest < 1e15:
         forms += [f".{digits}g" for digits in range(3, 16)]
-    texts = list[str]()
     for form in forms:
         texts = [format(score, form) for score in scores]
         texts = [text if text.strip("-0.,") else text.strip("-") for text in texts]  # no "-0"

@@ -58,16 +58,16 @@ def by_content(function: Callable[..., _Value]) -> Callable[..., _Value]:
     lock = threading.Lock()
 
     @wraps(function)
-    def remembered(*arguments: Any, **named: Any) -> _Value:
-        key = _contents(arguments), _contents(tuple(named.items()))
+    def remembered(*arguments: Any) -> _Value:
+        key = _contents(arguments)
         with lock:
             if key in known:
                 known.move_to_end(key)
                 return known[key]
-        value = function(*arguments, **named)
+        value = function(*arguments)
         with lock:
             known[key] = value
-            while len(known) > N_REMEMBERED:
+            if len(known) > N_REMEMBERED:
                 known.popitem(last=False)
         return value
 

@@ -12,7 +12,6 @@ from dataclasses import field
 from dataclasses import replace
 from typing import Any
 from typing import Protocol
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +22,17 @@ from optuna_daub.core.curve import Cause
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.once import Remembers
+from optuna_daub.core.space import Numbers
 from optuna_daub.core.space import Rows
 from optuna_daub.core.space import Space
 
-
-Columns: TypeAlias = NDArray[np.float64]
-"""Answers of a rule. One row per learner in the order of ids, one column per number."""
 
 CHUNK = 64
 """Number of learner ids in one chunk. A new observation rebuilds one chunk, and rules are asked
 again for the new curve only."""
 N_QUESTIONS = 16
-"""Number of rules whose answers a new chunk takes over. A rule with other arguments is another."""
+"""Largest number of rules whose answers the chunks of the same ids keep. A rule with other
+arguments is another."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
         for curve in sorted(curves, key=lambda curve: curve.learner):
             by_chunk.setdefault(curve.learner // CHUNK, {})[curve.learner] = curve
         self._chunks = {number: _Chunk(found) for number, found in by_chunk.items()}
-        self._columns: dict[Hashable, Columns] = {}
+        self._columns: dict[Hashable, Numbers] = {}
         self._derived: dict[Any, Any] = {}
         self._learners: NDArray[np.int64] | None = None
 
@@ -93,12 +91,11 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
         """Return the curves with `curve` in place of its learner's earlier one."""
         number = curve.learner // CHUNK
         known = self._chunks.get(number)
-        if known is None:
-            return self._with(number, _Chunk({curve.learner: curve}), is_new=True)
-        curves = {**known.curves, curve.learner: curve}
-        if curve.learner not in known.curves:
+        before = {} if known is None else known.curves
+        curves = {**before, curve.learner: curve}
+        if curve.learner not in before:
             curves = dict(sorted(curves.items()))
-        return self._with(number, _Chunk(curves, known), is_new=False)
+        return self._with(number, _Chunk(curves, known))
 
     def remove(self, learner: int) -> Curves:
         """Return the curves without that of `learner`."""
@@ -108,7 +105,7 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
         kept = {**self._chunks[number].curves}
         del kept[learner]
         if kept:
-            return self._with(number, _Chunk(kept, self._chunks[number]), is_new=False)
+            return self._with(number, _Chunk(kept, self._chunks[number]))
         return self._of({n: chunk for n, chunk in self._chunks.items() if n != number})
 
     @property
@@ -119,7 +116,7 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
             self._learners = np.concatenate(parts) if parts else np.empty(0, np.int64)
         return self._learners
 
-    def columns(self, rule: Callable[..., tuple[float, ...]], *arguments: Any) -> Columns:
+    def columns(self, rule: Callable[..., tuple[float, ...]], *arguments: Any) -> Numbers:
         """Return `rule(curve, *arguments)` of every curve as the rows of an array.
 
         Args:
@@ -164,9 +161,9 @@ class Curves(Remembers, Mapping[int, LearningCurve]):
     def __repr__(self) -> str:
         return f"Curves({[*self.values()]})"
 
-    def _with(self, number: int, chunk: _Chunk, *, is_new: bool) -> Curves:
+    def _with(self, number: int, chunk: _Chunk) -> Curves:
         chunks = {**self._chunks, number: chunk}
-        if is_new and len(chunks) > 1:
+        if number not in self._chunks:
             chunks = dict(sorted(chunks.items()))
         return self._of(chunks)
 
@@ -185,7 +182,7 @@ class _Chunk:
     def __init__(self, curves: dict[int, LearningCurve], earlier: _Chunk | None = None) -> None:
         self.curves = curves
         self.learners = np.fromiter(curves, np.int64, len(curves))
-        self._columns: dict[Hashable, Columns] = {}
+        self._columns: dict[Hashable, Numbers] = {}
         # Answers by question and learner, with the curve that each was given for. All chunks of
         # these ids share them: running trials are added to the finished ones at every look.
         self._asked: dict[Hashable, dict[int, tuple[LearningCurve, tuple[float, ...]]]]
@@ -194,7 +191,7 @@ class _Chunk:
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, _Chunk) and self.curves == other.curves)
 
-    def columns(self, question: tuple[Any, ...]) -> Columns:
+    def columns(self, question: tuple[Any, ...]) -> Numbers:
         """Return the answers of a rule, one row per learner; `question` is (rule, *arguments)."""
         if question in self._columns:
             return self._columns[question]
@@ -238,9 +235,6 @@ class NoProposer:
         return np.full((1, len(pool.known_space.dimensions)), np.nan)
 
 
-_ANYWHERE = Space()
-
-
 @dataclass(frozen=True)
 class Pool(Remembers):
     """A snapshot of everything that a decision may use.
@@ -272,14 +266,12 @@ class Pool(Remembers):
     """Remembered answers of rules on the pool (see `once`)."""
 
     def __post_init__(self) -> None:
-        left = self.spent if self.left is None else self.left
-        space = _ANYWHERE if self.space is None else self.space
         for name, value, kind, example in (
-            ("curves", self.curves, Curves, "Curves([LearningCurve(0)])"),
-            ("busy", self.busy, frozenset, "frozenset({0})"),
-            ("spent", self.spent, Cost, "Cost(500, seconds=1.5)"),
-            ("left", left, Cost, "Cost(0, seconds=60.0)"),
-            ("space", space, Space, "Space.of([{'depth': 3}])"),
+            ("curves", self.curves, (Curves,), "Curves([LearningCurve(0)])"),
+            ("busy", self.busy, (frozenset,), "frozenset({0})"),
+            ("spent", self.spent, (Cost,), "Cost(500, seconds=1.5)"),
+            ("left", self.left, (Cost, type(None)), "Cost(0, seconds=60.0)"),
+            ("space", self.space, (Space, type(None)), "Space.of([{'depth': 3}])"),
         ):
             if not isinstance(value, kind):
                 raise ValueError(f"`{name}` must be like `{example}`, but got {brief(value)}.")
@@ -322,29 +314,17 @@ class Pool(Remembers):
             return np.ones(len(self.curves), bool)
         return np.isin(self.curves.learners, [*self.busy], invert=True)
 
-    def furthest(self) -> int | None:
-        """Return the best learner at the largest size that any has reached.
-
-        Dropped learners do not count; None if no other has a score.
-        """
-        begun = [c for c in self.curves.values() if c.observations and not c.dropped]
-        if not begun:
-            return None
-        return max(begun, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
-
     def put(self, curve: LearningCurve) -> Pool:
         """Return the pool with `curve` in place of its learner's earlier one."""
         return replace(self, curves=self.curves.put(curve))
 
     def observed(self, learner: int, seen: Observation) -> Pool:
         """Return the pool with one more observation of a learner, and its cost added."""
-        spent = self.spent + Cost.of(seen)
         if not seen.order:
             last = self.curves.columns(_last_order).max(initial=0.0)
             seen = replace(seen, order=int(last) + 1)
-        return replace(
-            self, curves=self.curves.put(self.curves[learner].extended(seen)), spent=spent
-        )
+        curve = self.curves[learner].extended(seen)
+        return replace(self, curves=self.curves.put(curve), spent=self.spent + Cost.of(seen))
 
     def with_newcomer(self, learner: int, parameters: Mapping[str, Any] | None = None) -> Pool:
         """Return the pool with the new learner `learner`, which has no data yet."""
@@ -359,14 +339,14 @@ class Pool(Remembers):
 
 def _checked(curves: object) -> list[LearningCurve]:
     """Return the curves as a list. Raise a ValueError if one is not a learning curve."""
-    given = [*curves] if isinstance(curves, Iterable) else []
-    known = [curve for curve in given if isinstance(curve, LearningCurve)]
-    if len(known) < len(given) or not isinstance(curves, Iterable):
-        raise ValueError(
-            "`curves` must be an iterable of `LearningCurve`, such as [LearningCurve(0)], but got "
-            f"{brief(curves)}."
-        )
-    return known
+    if isinstance(curves, Iterable):
+        given = [*curves]
+        if all(isinstance(curve, LearningCurve) for curve in given):
+            return given
+    raise ValueError(
+        "`curves` must be an iterable of `LearningCurve`, such as [LearningCurve(0)], but got "
+        f"{brief(curves)}."
+    )
 
 
 def rows_of(curves: Curves, space: Space) -> Rows:

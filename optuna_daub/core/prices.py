@@ -216,10 +216,9 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         left = math.inf if pool.left is None else max(pool.left.seconds, 1e-9)
     # A new algorithm is a typical candidate and is to beat one, if as much is spent on it.
     over, effort = best_known.copy(), np.zeros(len(rows))
-    untried = content.once(_is_untried)[rows]
-    new = len(may_run) + np.flatnonzero(untried[len(may_run) :])
-    others = np.setdiff1d(np.arange(len(may_run), len(rows)), new)
-    if has_model and pool.proposer.may_choose and len(others):
+    untried, is_candidate = content.once(_is_untried)[rows], rows >= count
+    new, others = is_candidate & untried, is_candidate & ~untried
+    if has_model and pool.proposer.may_choose and others.any():
         mean[new], effort[new] = mean[others].mean(), spent
         over[new] = np.minimum(over[new], mean[new])
     expected = costs.expected(left)
@@ -249,18 +248,18 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         overhead *= max(1.0, float(scored.sum()) / (pool.runs_left + 1))
     later = expected[:, -1] / np.maximum(chance, 1e-9) + effort
     rest_of = rest_after(pool.curves, at[:, None], stops, full)
-    # Steps straight to N have no look, so one outcome stands for all.
     ahead = improvement(mean, sd, over)
     promised = improvement(mean, sd, best_known)
-    promised[len(may_run) :] *= pool.proposer.may_choose  # a random point promises nothing
+    promised[is_candidate] *= pool.proposer.may_choose  # a random point promises nothing
     lost = _lost(promised, to_full.latest, expected, left) * has_model
+    # Steps straight to N have no look, so one outcome stands for all.
     straight = (ahead - lost[:, -1]) / (later + overhead)
     found[rows, -1] = np.where((chance > 0.0) & may_start[:, -1], straight, -math.inf)
     # Looks are for the most promising learners, and for candidates that could win: a look's price
     # is at most what it would be if going on to N were free.
     has_hope = np.ones(len(rows), bool)
     has_hope[np.argsort(-ahead[: len(may_run)], kind="stable")[MOST_LOOKED_AT:]] = False
-    floor = np.sort(straight[len(may_run) :])[-LOOK_RANK:].min(initial=math.inf)
+    floor = np.sort(straight[is_candidate])[-LOOK_RANK:].min(initial=math.inf)
     for place, size in enumerate(stops[:-1]):
         if pool.runs_left == 0:
             break  # a learner suspended by the last run could not be resumed
@@ -268,8 +267,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         # The look leaves less time for the training on all the data.
         chance = in_time(expected[:, place], rest_of[:, place])
         looks = has_hope & (at < size) & (chance > 0.0) & may_start[:, place]
-        looks[len(may_run) :] &= (ahead / now)[len(may_run) :] > floor
-        some = np.flatnonzero(looks)
+        some = np.flatnonzero(looks & (~is_candidate | (ahead / now > floor)))
         rest = expected[some, -1] * rest_of[some, place] / np.maximum(chance[some], 1e-9)
         rest += effort[some] + overhead
         shown = content.once(_look, terms.forecaster, size, full)[rows[some]]

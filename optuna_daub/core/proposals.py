@@ -102,12 +102,12 @@ class LikeRecent:
             return NoProposer().candidates(pool)
         rows = curves.once(rows_of, space)[known]
         rng = np.random.default_rng(len(curves))
-        kept = deciding(space, rows)
+        decides = deciding(space, rows)
         other = rows[rng.integers(len(rows), size=len(rows))]
         # Keep parameters that the other point lacks, and words that decide on parameters.
-        takes = ~np.isnan(rows) & ~np.isnan(other) & ~kept & (rng.random(rows.shape) < 1 / 2)
+        takes = ~np.isnan(rows) & ~np.isnan(other) & ~decides & (rng.random(rows.shape) < 1 / 2)
         # With one learner known, all candidates would be copies of it.
-        unlike = _random(space, rows, kept, N_PROPOSED - len(rows), rng)
+        unlike = _random(space, rows, decides, N_PROPOSED - len(rows), rng)
         return np.vstack([np.where(takes, other, rows), unlike])
 
 
@@ -171,18 +171,16 @@ def _random(
     get points as well, with unknown parameters.
     """
     _, first = np.unique(branches(rows, decides), axis=0, return_index=True)
-    drawn: Rows = rows[rng.choice(first, size=count)].copy()
+    drawn: Rows = rows[rng.choice(first, size=count)]
     for place, (_, one) in enumerate(space.dimensions):
         is_there = ~np.isnan(drawn[:, place])
         if isinstance(one, Words):
             words = rng.integers(len(one.choices), size=count).astype(float)
             if decides[place]:
-                new = ~np.isin(words, rows[:, place]) & is_there
-                drawn[new] = np.where(
-                    space.is_word & ~np.isnan(rows).any(axis=0), drawn[new], np.nan
+                is_there &= ~np.isin(words, rows[:, place])
+                drawn[is_there] = np.where(
+                    space.is_word & ~np.isnan(rows).any(axis=0), drawn[is_there], np.nan
                 )
-                drawn[new, place] = words[new]
-                continue
             drawn[is_there, place] = words[is_there]
         else:
             drawn[is_there, place] = rng.random(int(is_there.sum()))

@@ -132,11 +132,6 @@ class Space:
     def _hash(self) -> int:
         return hash(self.dimensions)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Parameter names, in the order of columns."""
-        return tuple(name for name, _ in self.dimensions)
-
     @cached_property
     def is_word(self) -> NDArray[np.bool_]:
         """True for parameters that are words, shape (parameters,); not to be written to."""

@@ -173,6 +173,8 @@ def cv_results(
         records.read_summary(row, "learner"): row.values[0]
         for row in one_row_per_learner(search.study_).get_trials(states=(TrialState.COMPLETE,))
     }
+    known = [(forecasts.get(c.learner), c.worst, c.bound) for c in curves]
+    forecast, lower, upper = np.array(known, np.float64).T  # nan for what is not known
     more: dict[str, Any] = {
         "learner": [c.learner for c in curves],
         "iter": [search.n_resources_.index(c.size) if c.size else 0 for c in curves],
@@ -180,10 +182,9 @@ def cv_results(
         "seconds": [measured.seconds.get(c.learner, 0.0) for c in curves],
         "state": [c.state for c in curves],
         "reason": [c.reason for c in curves],
-        # As numbers: what is not known becomes nan.
-        "forecast_test_score": np.array([forecasts.get(c.learner) for c in curves], np.float64),
-        "lower_test_score": np.array([c.worst for c in curves], np.float64),
-        "upper_test_score": np.array([c.bound for c in curves], np.float64),
+        "forecast_test_score": forecast,
+        "lower_test_score": lower,
+        "upper_test_score": upper,
     }
     missing = [measured.missing] * search.n_splits_
     probes = [(curve.learner, curve.size) for curve in curves]

@@ -129,7 +129,7 @@ def test_words_are_told_apart_by_how_they_are_written() -> None:
 
 def test_a_space_is_as_wide_as_its_points() -> None:
     space = Space.of([{"rate": 1e-4, "kind": "a"}, {"rate": 1e-1, "depth": 3}, {"kind": 7}])
-    assert space.names == ("depth", "kind", "rate")
+    assert [name for name, _ in space.dimensions] == ["depth", "kind", "rate"]
     assert dict(space.dimensions)["rate"] == Range(1e-4, 1e-1, is_log=True)
     assert dict(space.dimensions)["depth"] == Range(3, 3)
     assert dict(space.dimensions)["kind"] == Words(("a", 7))

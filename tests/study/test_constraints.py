@@ -281,7 +281,7 @@ class Early(SuccessiveHalving):
     def decide(self, pool: Pool) -> Decision:
         if pool.may_propose:
             return super().decide(pool)
-        return Finish(pool.furthest(), Reason("early"))
+        return Finish(self.leader(pool), Reason("early"))
 
 
 def test_no_size_s_best_learner_is_infeasible() -> None:

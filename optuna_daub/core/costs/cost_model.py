@@ -150,9 +150,8 @@ class InExamples:
 
     def seconds(self, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
         """Return the examples that each learner and candidate would use."""
-        examples = np.array(sizes, float)
         count = len(pool.curves) + len(pool.once(candidates_of))
-        return Seconds(np.tile(np.log(examples), (count, 1)), np.zeros((count, len(sizes))))
+        return Seconds(np.tile(np.log(sizes), (count, 1)), np.zeros((count, len(sizes))))
 
     def is_in_seconds(self, pool: Pool) -> bool:
         """Return False, even if trainings were timed."""
@@ -208,9 +207,9 @@ class TakingPart:
     def seconds(self, sizes: tuple[int, ...]) -> Seconds:
         """Return the seconds of every learner of the pool, shape (learners, sizes)."""
         log_mean, log_sd = np.empty((2, len(self.last), len(sizes)))
-        if len(self.places) < len(self.last):
-            log_mean, log_sd = self.model.onward(self.last[:, 0], self.last[:, 1], np.log(sizes))
         to, timed, new = np.log(sizes), self.own >= 0, self.own < 0
+        if len(self.places) < len(self.last):
+            log_mean, log_sd = self.model.onward(self.last[:, 0], self.last[:, 1], to)
         found = self.model.predict(self.rows[timed], to, self.own[timed])
         log_mean[self.places[timed]], log_sd[self.places[timed]] = found
         if new.any():
@@ -310,14 +309,14 @@ def efforts(curves: Curves, full: int, space: Space) -> Efforts:
     decides = deciding(space, rows)
     if known is None:
         return Efforts(np.zeros(len(curves)), None, {}, decides, full)
-    logs, own = known.seconds((full,)).log_mean[:, 0], _algorithms(rows, decides)
+    logs, algorithms = known.seconds((full,)).log_mean[:, 0], _algorithms(rows, decides)
     timed = np.isfinite(known.last[:, 1])
     alike = defaultdict(list)
     for place in np.flatnonzero(timed):
-        alike[own[place]].append(float(logs[place]))
+        alike[algorithms[place]].append(float(logs[place]))
     medians = {which: median(found) for which, found in alike.items()}
     timed[known.places] = True  # those not timed are predicted by their parameters
-    found = np.where(timed, _less(logs, own, medians), 0.0)
+    found = np.where(timed, _less(logs, algorithms, medians), 0.0)
     return Efforts(found, known.model, medians, decides, full)
 
 

@@ -50,9 +50,9 @@ class Points:
         n_words = tuple(int(number) + 2 for number in bare.words.max(axis=0, initial=-1))
         bare = replace(bare, n_words=n_words)
         apart = bare._distances(bare)
-        columns = np.concatenate(bare._columns(), axis=1)
+        columns = bare._columns()
         n_with = (~np.isnan(columns)).sum(axis=0)
-        middle = np.concatenate(bare.at(np.full((1, rows.shape[1]), 0.5))._columns(), axis=1)[0]
+        middle = bare.at(np.full((1, rows.shape[1]), 0.5))._columns()[0]
         mean = np.nansum(columns, axis=0) / np.maximum(n_with, 1)
         centre = np.where(n_with > 0, mean, middle)
         pairs = max(len(rows) * (len(rows) - 1), 1)
@@ -65,7 +65,7 @@ class Points:
     @cached_property
     def linear(self) -> tuple[Numbers, Numbers]:
         """Columns of the linear part, and its prior variance at each point, shape (points,)."""
-        columns = np.nan_to_num(np.concatenate(self._columns(), axis=1) - self.centre)
+        columns = np.nan_to_num(self._columns() - self.centre)
         unseen = (self.words + 2 > np.array(self.n_words)).sum(axis=1)
         # Twice the variance that a column of its own would add: with the half, searches lose more
         # (`benchmarks/search.py --problems ranger --seeds 3`, 0.04 points after 30 units).
@@ -83,10 +83,12 @@ class Points:
         """
         return np.asarray(np.exp(-0.5 / (scale**2 * self.reach) * self._distances(other)))
 
-    def _columns(self) -> tuple[Numbers, Numbers, Numbers]:
-        """Return three tables: logarithms of whole numbers, other numbers with their logarithms,
-        and a column for each word: 1 / sqrt(2) if the point has it, else 0, so two words are at
-        distance 1. NaN for numbers that a point lacks."""
+    def _columns(self) -> Numbers:
+        """Return logarithms of whole numbers, other numbers, their logarithms, and words.
+
+        Each word has a column: 1 / sqrt(2) if the point has it, else 0, so two words are at
+        distance 1. NaN for numbers that a point lacks.
+        """
         counts = self.count * self.space.log_counts(self.rows)
         numbers = self.rows[:, ~self.space.is_whole & ~self.space.is_word]
         # Time may be proportional to a value or to its logarithm, on any scale of its range.
@@ -95,11 +97,7 @@ class Points:
             (self.words[:, [i]] == np.arange(-1, count - 1)) / math.sqrt(2.0)
             for i, count in enumerate(self.n_words)
         ]
-        return (
-            counts,
-            np.concatenate([numbers, bent], axis=1),
-            np.concatenate([np.empty((len(self.rows), 0)), *is_it], axis=1),
-        )
+        return np.concatenate([counts, numbers, bent, *is_it], axis=1)
 
     @cached_property
     def words(self) -> Numbers:

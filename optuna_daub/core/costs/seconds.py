@@ -118,7 +118,7 @@ class Fitted:
         Returns:
             Two arrays of the shape (points,), or (points, sizes).
         """
-        moments = moments_of(self, rows, learner)
+        moments = self.moments(rows, learner)
         growth, late = _basis(log_size, self.log_full, self.prior)
         basis = np.stack([np.ones_like(growth), growth, late]).reshape(3, -1)
         mean = moments.mean.T @ basis + self.prior.alpha * basis[1] + self.prior.late * basis[2]
@@ -129,8 +129,9 @@ class Fitted:
         shape = (len(rows), *growth.shape)
         return mean.reshape(shape), deviation.reshape(shape)
 
-    def moments(self, rows: Rows, learner: NDArray[np.int64] | None = None) -> Moments:
-        """Return the distribution of each point's three weights of the basis."""
+    @by_content
+    def moments(self, rows: Rows, learner: NDArray[np.int64] | None) -> Moments:
+        """Return the distribution of each point's weights of the basis; the last are cached."""
         prior, count = self.prior, len(rows)
         linear, smooth, own, *_ = self.variances
         new = self.points.at(rows)
@@ -237,12 +238,6 @@ class Moments(NamedTuple):
 
 
 @by_content
-def moments_of(model: Fitted, rows: Rows, learner: NDArray[np.int64] | None) -> Moments:
-    """Return `model.moments(rows, learner)`; the last results are cached."""
-    return model.moments(rows, learner)
-
-
-@by_content
 def fit(
     rows: Rows,
     space: Space,
@@ -265,7 +260,7 @@ def fit(
 
     >>> rows, space = np.zeros((2, 0)), Space()
     >>> learner, sizes = np.array([0, 0, 1]), np.log([500.0, 1000.0, 500.0])
-    >>> model = fit(rows, space, learner, sizes, np.log([1.0, 1.8, 3.0]), full=4000)
+    >>> model = fit(rows, space, learner, sizes, np.log([1.0, 1.8, 3.0]), 4000)
     >>> mean, deviation = model.predict(rows, math.log(1000), np.array([0, 1]))
     >>> bool(1.0 < np.exp(mean[0]) < 2.0 < np.exp(mean[1])), bool(deviation[0] < deviation[1])
     (True, True)
@@ -313,8 +308,8 @@ def fit(
     parts = parts.reshape(len(parts), -1)
     inverse = _inverse(shared, parts, variances, trust)
     # Slow calls are few, so usually one iteration is enough.
-    earlier = np.arange(len(trust) - len(their))
-    for _ in range(ITERATIONS if len(earlier) else 0):
+    earlier = np.s_[:-MOST_TUNED]
+    for _ in range(ITERATIONS):
         again = _trust(variances[4] / trust, inverse, inverse @ above, variances[4], prior.tail)
         if np.all(again[earlier] > trust[earlier] / 2.0):
             break

@@ -163,7 +163,6 @@ def process_of(
         rows = with_efforts(points, curves.once(efforts, full, space).learners)
     seen, middle, unit = _seen(curves, places, rows, space.is_word, full, math.inf, prior)
     process, widened = condition(theta, seen), _widening(theta, seen)
-    own = np.arange(len(places))
     away = np.searchsorted(places, at_work)
     of_busy = process.lines(seen.rows[away], away)
     if len(at_work):
@@ -184,7 +183,7 @@ def process_of(
     lines = unseen(len(size))
     if len(places) + len(new) < len(size):
         lines = _alone(process, (score - middle) / unit, np.log2(full / np.maximum(size, 1.0)))
-    _put(lines, places, lines_of(process, seen.rows, own))
+    _put(lines, places, lines_of(process, seen.rows, np.arange(len(places))))
     _put(lines, at_work, of_busy.rising())  # each is as unsure as before
     if len(new):
         _put(lines, new, lines_of(of_new, rows[new]))

@@ -226,9 +226,9 @@ class _Study(NamedTuple):
     def ahead(self, size: int, at: _Learners) -> tuple[Numbers, Numbers]:
         """Return mean and variance of every learner's score at a size."""
         way, rows = self.rows(size, at)
-        of_all = np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)
+        common = np.einsum("ij,jk,ik->i", rows, self.of_shared, rows)
         mean = at.score + rows @ self.shared + way * at.effect
-        return mean, of_all + way * (way * at.own + at.walk)
+        return mean, common + way * (way * at.own + at.walk)
 
     def of_all(self, size: int) -> tuple[Numbers, Numbers]:
         """Return mean and standard deviation of every learner's score, also without any score."""
@@ -309,16 +309,17 @@ def _scaled(curves: Curves, prior: Prior) -> _Study:
     return _study(curves, prior, 4.0**exponent)  # which changes no digit of a score or its root
 
 
-def _study(curves: Curves, prior: Prior, one: float = 1.0) -> _Study:
+def _study(curves: Curves, prior: Prior, one: float) -> _Study:
     """Return the results of the regression in the module's docstring, in units of `one`."""
     sizes, scores = np.split(curves.columns(_seen) / np.repeat([1.0, one], MAX_SEEN), 2, axis=1)
     is_begun, n = np.isfinite(sizes[:, 0]), len(sizes)
-    smallest = float(np.nanmin(sizes)) if is_begun.any() else 1.0
-    held = winsorized(scores) if is_begun.any() else scores
-    gaps = _gaps(sizes, held)
-    unit = float(np.mean(gaps[is_begun, 0] ** 0.25) ** 4) if is_begun.any() else 0.0
-    if is_begun.any() and unit * LARGEST_SCORE < (reach := np.nanmax(held) - np.nanmin(held)):
-        unit = float(reach)  # first scores tie: take later differences as the unit
+    smallest, held, gaps, unit = 1.0, scores, scores, 0.0  # all scores are NaN before the first
+    if is_begun.any():
+        smallest, held = float(np.nanmin(sizes)), winsorized(scores)
+        gaps = _gaps(sizes, held)
+        unit = float(np.mean(gaps[is_begun, 0] ** 0.25) ** 4)
+        if unit * LARGEST_SCORE < (reach := np.nanmax(held) - np.nanmin(held)):
+            unit = float(reach)  # first scores tie: take later differences as the unit
     with np.errstate(divide="ignore", invalid="ignore"):
         q = np.nan_to_num(unit * (gaps / unit) ** prior.power)
 

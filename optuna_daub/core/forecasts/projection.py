@@ -120,8 +120,6 @@ class Projection(Forecaster):
         learners = pool.curves.learners
         bounds = pool.curves.columns(_bound, size, self.use_training_score)[:, 0]
         is_known = np.isfinite(bounds)
-        if is_known.all():
-            return Forecasts(learners, Forecast(bounds, np.zeros(len(bounds))))
         middle, spread = _moments(bounds)
         mean, scale = np.where(is_known, bounds, middle), np.where(is_known, 0.0, spread)
         return Forecasts(learners, Forecast(mean, scale))

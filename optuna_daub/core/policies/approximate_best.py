@@ -44,7 +44,7 @@ from optuna_daub.core.policies.schedulers import candidates
 from optuna_daub.core.policies.schedulers import gradient_ci
 from optuna_daub.core.pool import Cost
 from optuna_daub.core.pool import Pool
-from optuna_daub.core.sizes import next_size
+from optuna_daub.core.steps import next_of_grid
 
 
 VALIDATION_FACTOR = 2
@@ -167,8 +167,7 @@ class ABC(Policy):
             return Finish(None, self._nothing_left(pool))
         # Drop nothing until all learners have a score: a missing one may be the best.
         if all(curve.observations for curve in alive):
-            intervals = pool.once(self._intervals)
-            ends = {curve.learner: intervals[curve.learner] for curve in alive}
+            ends = self._alive(pool)
             leader = _leader(ends)
             largest = ends[leader].lower  # [1] Alg. 1, line 7
             for learner, end in ends.items():
@@ -255,13 +254,13 @@ class ABC(Policy):
         """Return the promise for one learner that is not dropped."""
         alive, intervals = self._alive(pool), pool.once(self._intervals)
         limit = max(ends.lower for ends in alive.values()) + self.epsilon
-        others = []
-        for i, ends in intervals.items():
-            # A dropped learner's upper end was within `epsilon` of the largest lower end. If the
-            # learner with that end has failed since, `limit` need not hold for the dropped one.
-            is_lost = pool.curves[i].cause in LOST
-            if i != learner:
-                others.append(min(ends.upper, limit) if is_lost else ends.upper)
+        # A dropped learner's upper end was within `epsilon` of the largest lower end. If the
+        # learner with that end has failed since, `limit` need not hold for the dropped one.
+        others = [
+            min(ends.upper, limit) if pool.curves[i].cause in LOST else ends.upper
+            for i, ends in intervals.items()
+            if i != learner
+        ]
         if pool.may_propose:
             others.append(1.0)  # a learner still to come may have any score
         gap = max(0.0, max(others, default=0.0) - intervals[learner].lower)
@@ -318,8 +317,10 @@ class ABC(Policy):
         """Return the reason to end without an answer. A learner that is ruled out stays so."""
         intervals = pool.once(self._intervals)
         ends = {i: intervals[i] for i, c in pool.curves.items() if c.cause == "ruled out"}
-        best = _leader(ends) if ends else None
-        return nothing_left(best, "lower end {0}", 0.0 if best is None else ends[best].lower)
+        if not ends:
+            return Reason("no learner is left")
+        best = _leader(ends)
+        return nothing_left(best, "lower end {0}", ends[best].lower)
 
     def _extension(self, pool: Pool, alive: Sequence[LearningCurve]) -> Extend | Wait:
         """Return the next size of the first free learner in the scheduler's order."""
@@ -332,20 +333,17 @@ class ABC(Policy):
         failure = self.failure(pool)
         order = self.scheduler(candidates(started, lambda c: c.once(_interval, self, failure)))
         chosen = free[next(learner for learner in order if learner in free)]
-        size = next_size(self.sizes, chosen.size)
-        assert size is not None
+        size = next_of_grid(chosen, self.sizes)
         ends = self.interval(pool, chosen.learner)
         text = f"undecided between {{0}} and {{1}}, one of {len(started)} left"
         reason = Reason(text, (ends.lower, ends.upper))
-        return Extend(chosen.learner, size, reason, self._ranking(pool, started))
+        return Extend(chosen.learner, size, reason, self._ranking(pool))
 
-    def _ranking(self, pool: Pool, started: Sequence[LearningCurve]) -> Ranking:
+    def _ranking(self, pool: Pool) -> Ranking:
         """Return the ranking by upper end, from which schedulers may deviate."""
-        intervals, undecided = pool.once(self._intervals), {curve.learner for curve in started}
-        learners = pool.curves.learners
-        upper = [intervals[i].upper if i in undecided else -math.inf for i in learners.tolist()]
-        excluded = "it has no score yet"
-        return Ranking("upper end", learners, np.array(upper), excluded=excluded)
+        alive, learners = self._alive(pool), pool.curves.learners
+        upper = [alive[i].upper if i in alive else -math.inf for i in learners.tolist()]
+        return Ranking("upper end", learners, np.array(upper), excluded="it has no score yet")
 
     def _extent(self, probes: Sequence[Observation]) -> str:
         """Return the sentence on the trainings behind a promise."""

@@ -119,11 +119,11 @@ class DAUB(Policy):
             return Finish(None, Reason("no learner is left"))
         ranked = table.is_alive & ~table.is_starting
         if not table.is_starting.any() and (winner := self._winner(table, ranked)) is not None:
+            ranking = _ranking(table, ranked)
+            reason = self._victory(table, ranking, winner)
             # With "first" it need not be the learner with the largest bound.
-            ranking = None if self.stop == "first" else _ranking(table, ranked)
-            return Finish(
-                int(table.learners[winner]), self._victory(table, ranked, winner), ranking
-            )
+            told = None if self.stop == "first" else ranking
+            return Finish(int(table.learners[winner]), reason, told)
         # [1] Alg. 1, line 6: the largest bound among learners that no worker trains.
         chosen = self._foremost(table, ranked & free)
         if chosen is None or table.size[chosen] >= self.sizes[-1]:
@@ -175,10 +175,10 @@ class DAUB(Policy):
         size = next(size for size in self.first_sizes if size > curve.size)
         return Extend(curve.learner, size, self._first())
 
-    def _victory(self, table: _Table, ranked: NDArray[np.bool_], winner: int) -> Reason:
+    def _victory(self, table: _Table, ranking: Ranking, winner: int) -> Reason:
         """Return the reason to end the study with the learner at a place."""
         score = float(table.score[winner])
-        bound, other = _ranking(table, ranked).rival(int(table.learners[winner]))
+        bound, other = ranking.rival(int(table.learners[winner]))
         text = f"trained on all {self.sizes[-1]:,} examples with score {{0}}"
         if not math.isfinite(bound):
             return Reason(text + "; no other learner is left", (score,))

@@ -22,7 +22,7 @@ from optuna_daub.core.policies.policy import Needs
 from optuna_daub.core.policies.policy import Policy
 from optuna_daub.core.policies.policy import nothing_left
 from optuna_daub.core.pool import Pool
-from optuna_daub.core.sizes import next_size
+from optuna_daub.core.steps import next_of_grid
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,7 @@ class SuccessiveHalving(Policy):
         alive = [curve for curve in pool.curves.values() if not curve.dropped]
         smallest = min((curve.size for curve in alive), default=0)
         last = [curve for curve in alive if curve.size == smallest]
-        behind = [curve for curve in last if curve.learner not in pool.busy]
-        following = next(iter(behind), None)  # in the order of ids
+        following = next((c for c in last if c.learner not in pool.busy), None)  # in order of ids
         if pool.may_propose and (smallest or following is None):
             return Propose(self.sizes[0], Reason("every learner is trained on the smallest size"))
         if not alive:
@@ -77,8 +76,7 @@ class SuccessiveHalving(Policy):
         if following is None:
             return Wait(Reason("the last learners of this round are being trained"))
         # The last one left skips sizes: nothing is compared with it any more.
-        size = self.sizes[-1] if len(alive) == 1 else next_size(self.sizes, smallest)
-        assert size is not None
+        size = self.sizes[-1] if len(alive) == 1 else next_of_grid(following, self.sizes)
         text = f"learner {following.learner} is the next of {len(alive)} left, in the order of ids"
         return Extend(following.learner, size, Reason(text))
 
@@ -93,7 +91,7 @@ def _nothing_left(pool: Pool) -> Reason:
     """Return the reason to end without an answer. A learner that is ruled out stays so."""
     ruled_out = [curve for curve in pool.curves.values() if curve.cause == "ruled out"]
     if not ruled_out:
-        return nothing_left()
+        return Reason("no learner is left")
     best = max(ruled_out, key=_order)
     return nothing_left(best.learner, f"score {{0}}, at {best.size:,}", best.score)
 

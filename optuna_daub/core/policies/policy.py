@@ -150,9 +150,13 @@ class Policy(ABC):
     def leader(self, pool: Pool) -> int | None:
         """Return the best learner so far; None before any score.
 
-        By default it is the one with the best score at the largest size that any has reached.
+        By default it is the one with the best score at the largest size that any has reached,
+        dropped ones left out.
         """
-        return pool.furthest()
+        begun = [c for c in pool.curves.values() if c.observations and not c.dropped]
+        if not begun:
+            return None
+        return max(begun, key=lambda curve: (curve.size, curve.score, -curve.learner)).learner
 
     def interval(self, pool: Pool, learner: int) -> Interval:
         """Return the interval of the learner's score on all the data.
@@ -168,16 +172,14 @@ class Policy(ABC):
         return None
 
 
-def nothing_left(best: int | None = None, what: str = "", score: float = 0.0) -> Reason:
-    """Return the reason to end without an answer.
+def nothing_left(best: int, what: str, score: float) -> Reason:
+    """Return the reason to end without an answer, if learners were ruled out.
 
     Args:
-        best: best learner of those ruled out, which stay so; None without any.
+        best: best learner of those ruled out, which stay so.
         what: in what it is best, with `{0}` for the score.
         score: that score.
     """
-    if best is None:
-        return Reason("no learner is left")
     text = (
         "no learner is left: those not ruled out have failed or are infeasible; of those ruled "
         f"out, learner {best} has the {{largest}} {what}"

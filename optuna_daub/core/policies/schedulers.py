@@ -14,6 +14,7 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from operator import attrgetter
 from typing import TypeAlias
 
 from optuna_daub.core.checks import number
@@ -121,7 +122,8 @@ def candidates(
     >>> [seen.extra_cost for seen in candidates([known], lambda curve: Interval(0.7, 0.9))]
     [3.0]
     """
-    cost = _seconds if all(_are_timed(curve) for curve in curves) else _size
+    probes = [seen for curve in curves for seen in curve.observations[-2:]]
+    cost = attrgetter("seconds" if all(seen.seconds is not None for seen in probes) else "size")
     return [
         Candidate(
             curve.learner,
@@ -152,19 +154,6 @@ def step_for_growth(alpha: float) -> float:
             "hardly grows with the training size, train on all the data at once."
         )
     return float(2.0 ** (1.0 / alpha))  # [1] Appendix B: c^alpha = 2
-
-
-def _are_timed(curve: LearningCurve) -> bool:
-    return all(probe.seconds is not None for probe in curve.observations[-2:])
-
-
-def _seconds(probe: Observation) -> float:
-    assert probe.seconds is not None
-    return probe.seconds
-
-
-def _size(probe: Observation) -> float:
-    return probe.size
 
 
 def _extra(cost: Callable[[Observation], float], curve: LearningCurve) -> float:

@@ -195,7 +195,7 @@ class ValuePerSecond(Policy):
             return Interval()
         place = np.searchsorted(pool.curves.learners, learner)
         lower, upper = pool.once(self._ends)[:, place].tolist()
-        return Interval(lower, max(lower, upper))
+        return Interval(lower, upper)
 
     @property
     def terms(self) -> Terms:
@@ -232,7 +232,7 @@ class ValuePerSecond(Policy):
     def _ends(self, pool: Pool) -> NDArray[np.float64]:
         """Return both ends of every learner's interval, shape (2, learners)."""
         forecast = self.forecasts(pool, self.sizes[-1]).all
-        return np.stack([np.atleast_1d(forecast.quantile(p)) for p in (0.05, 0.95)])
+        return np.stack([forecast.quantile(p) for p in (0.05, 0.95)])
 
 
 def _is_blank(curve: LearningCurve) -> tuple[float]:
