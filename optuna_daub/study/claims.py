@@ -27,7 +27,6 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.exploring import fixed_text
-from optuna_daub.study.known import Known
 from optuna_daub.study.messages import TAKEN_FOR_DEAD
 from optuna_daub.study.messages import repetition
 from optuna_daub.study.records import Run
@@ -56,11 +55,6 @@ class Asking:
     stale_after: float | None
     """Seconds without a report after which a run counts as dead; None for never."""
 
-    @property
-    def fixed(self) -> str:
-        """Parameters that the sampler fixes, as text."""
-        return fixed_text(self.study.sampler)
-
     def run(self, reason: str, learner: int | None = None, size: int = 0) -> Run:
         """Return a run of the trial; without a learner it is an idle run."""
         curves = self.worker.known.curves
@@ -73,7 +67,7 @@ class Asking:
             reason=reason,
             worker=liveness.this_worker(),
             trial=self.trial.number,
-            fixed=self.fixed,
+            fixed=fixed_text(self.study.sampler),
         )
 
 
@@ -102,16 +96,14 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
             if run.learner is None or worker.newcomers.get(number):
                 return run  # it was settled before
             settled = {*filter(worker.newcomers.get, worker.newcomers)}
-            other = known.forerunner(number, settled)
-            if other is not None:
+            if (other := known.forerunner(number, settled)) is not None:
                 return repeating(study, worker, trial, run, other)
             # A rival that does not step back in time counts as dead; its parameters must not be
             # lost with it. If it returns, it finds this learner settled and steps back.
             if not known.is_contested(number, worker.newcomers) or time.monotonic() > deadline:
                 worker.newcomers[number] = True
-                started = run
-                if not known.curves[number].observations:
-                    started = _started(worker, trial, policy, run)
+                has_score = bool(known.curves[number].observations)
+                started = run if has_score else _started(worker, trial, policy, run)
                 # A learner with a lower number may suggest the same after this look, and would go
                 # first. So store that this one is settled.
                 others = known.unfinished.keys() - worker.newcomers.keys()
@@ -191,12 +183,13 @@ def claim(asking: Asking, *, may_be_late: bool, is_over: bool) -> Run | None:
     # the first and chooses another learner. Other processes have other locks; they agree by
     # reading the claims back, below.
     with worker.lock:
-        is_alone = len(worker.look().unfinished) < 2
-        if not is_alone and liveness.release(study, worker, asking.stale_after, number):
+        worker.look()
+        if liveness.release_dead(study, worker, asking.stale_after, number):
             worker.look()
         # This sampler's number of learners and fixed parameters. Another worker's sampler, which
         # may have started the newest run, may have others.
-        worker.known = replace(worker.known, newest=(number, asking.n_learners, asking.fixed))
+        newest = number, asking.n_learners, fixed_text(study.sampler)
+        worker.known = replace(worker.known, newest=newest)
         run = _offer(asking, may_be_late=may_be_late, is_over=is_over)
         if run is None and number in worker.known.runs:
             return None  # idle, and stored as such
@@ -290,42 +283,30 @@ def _decide(worker: Worker, policy: Policy, number: int) -> Decision:
     Other workers, if there are any, try those once more.
     """
     pool, decision = worker.answer(policy, number)
-    this, known = liveness.this_worker(), worker.known
-    if not isinstance(decision, Extend) or not known.learners[decision.learner].failures:
+    if not isinstance(decision, Extend) or not worker.known.learners[decision.learner].failures:
         return decision
-    failed, recently = known.failed_by(this), time.monotonic() - worker.patience.recent
+    this, recently = liveness.this_worker(), time.monotonic() - worker.patience.recent
     # Workers with a run now were heard of at the last look.
     others = {other for other, at in worker.heard_of.items() if at > recently} - {this}
-    if decision.learner not in failed or not others:
-        return decision
-    return policy.decide(replace(pool, busy=pool.busy | failed))
+    failed = worker.known.failed_by(this)
+    if decision.learner in failed and others:
+        return policy.decide(replace(pool, busy=pool.busy | failed))
+    return decision
 
 
 def _first_size(worker: Worker, policy: Policy) -> int:
     """Return the training size at which the policy would start a new learner."""
     pool = worker.pool(policy)
     to_come = None if pool.to_come is None else 1
-    only_new = replace(pool, busy=frozenset(pool.curves), to_come=to_come)
-    decision = policy.decide(only_new)
+    decision = policy.decide(replace(pool, busy=frozenset(pool.curves), to_come=to_come))
     return decision.size if isinstance(decision, Propose) else policy.sizes[0]
-
-
-def _rivals(known: Known, number: int, run: Run) -> list[int]:
-    """Return the other trials that claim the learner of a trial's written run.
-
-    Raises:
-        TakenError: if another worker has this trial, and has overwritten the run.
-    """
-    if known.runs[number].worker != run.worker:
-        raise TakenError(f"Trial {number} was handed to two workers.")
-    return [n for n, other in known.runs.items() if other.learner == run.learner and n != number]
 
 
 def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
     """Return whether a written claim is the only one on its learner.
 
     Raises:
-        TakenError: if another worker has this trial.
+        TakenError: if another worker has this trial, and has overwritten the run.
     """
     assert run.learner is not None
     number, known = trial.number, worker.known
@@ -337,7 +318,9 @@ def _is_only_claim(worker: Worker, trial: FrozenTrial, run: Run) -> bool:
     while True:
         if number not in known.runs:
             return False  # others declared this worker dead
-        rivals = _rivals(known, number, run)
+        if known.runs[number].worker != run.worker:
+            raise TakenError(f"Trial {number} was handed to two workers.")
+        rivals = {n for n, each in known.runs.items() if each.learner == run.learner} - {number}
         if known.curves[run.learner].size != run.inherited:
             return False  # others trained it between the decision and the claim
         excess = known.too_many(run.learner) if takes_place else ()

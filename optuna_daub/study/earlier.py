@@ -25,11 +25,10 @@ from optuna_daub.core.checks import brief
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.exploring import fixed_by
-from optuna_daub.study.exploring import stored
 from optuna_daub.study.learner import Learner
-from optuna_daub.study.log import check_study
 from optuna_daub.study.records import Run
 from optuna_daub.study.spaces import holds
+from optuna_daub.study.spaces import stored
 from optuna_daub.study.stored_policy import settings_of
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
@@ -175,7 +174,6 @@ def _best_points(study: optuna.Study) -> list[Point]:
     Both were trained on all the data of their study. There is only one point if they are the same
     learner, as without measured seconds, or if no learner is cheap.
     """
-    check_study(study)
     known = looking(study).known
     sizes = settings_of(study).get("sizes", [0])
     whole = [

@@ -93,9 +93,8 @@ def close(
     if turn is not None and turn.steps and not turn.is_reported and host.is_optimizing(study):
         log.write_seconds(study, trial, turn.size, turn.since)
     _refuse_steps(study, trial, policy, turn, values)
-    known = worker.look()
+    run = worker.look().runs.get(number) or (assigned.run if assigned else None)
     worker.limits = limits_seen(study, worker)
-    run = known.runs.get(number) or (assigned.run if assigned else None)
     if run is None:
         return
     is_answer, is_complete = trial.last_step == full_size, state == TrialState.COMPLETE
@@ -222,9 +221,8 @@ def _learn(ending: _Ending, assigned: Assigned | None, learn: Callable[[bool], b
     run, worker = ending.run, ending.worker
     is_new = run.learner == ending.trial.number
     is_exhausted = run.learner is not None and learn(is_new)
-    is_repeated = run.repeats is not None
-    if is_new and assigned is not None:
-        is_repeated = assigned.explores
+    explores = is_new and assigned is not None and assigned.explores
+    is_repeated = run.repeats is not None or explores
     fixed = fixed_by(ending.study.sampler)
     if not is_exhausted and is_repeated and has_explored(worker.look(), fixed):
         is_exhausted = True
@@ -251,24 +249,22 @@ def _close_run(ending: _Ending) -> None:
     learner = ending.run.learner
     assert learner is not None
     study, worker, trial, policy = ending.study, ending.worker, ending.trial, ending.policy
-    number = trial.number
-    failure, unfinished = _failure(ending), worker.known.unfinished
+    failure, facts = _failure(ending), worker.known.unfinished.get(trial.number)
     if failure is not None:
         log.write_failure(study, trial, failure)
         if failure.is_final:
             _logger.warning("Learner %d ends: %s.", learner, failure.error)
     # Optuna stores the state after this. If that is not COMPLETE, no trial will hold the
     # full-data score, and the learner must be trained there once more.
-    lost = ending.policy.sizes[-1] if ending.state != TrialState.COMPLETE else None
-    if number in unfinished and (failure or lost in unfinished[number].observations):
-        seen = unfinished[number].observations.items()
-        kept = {n: x for n, x in seen if n != lost or not x.is_finite}
-        worker.foresee(replace(unfinished[number], failure=failure, observations=kept))
+    lost = policy.sizes[-1] if ending.state != TrialState.COMPLETE else None
+    if facts and (failure or lost in facts.observations):
+        kept = {n: x for n, x in facts.observations.items() if n != lost or not x.is_finite}
+        worker.foresee(replace(facts, failure=failure, observations=kept))
     found = worker.known.learners[learner]
     if found.curve.has_failed:
         _logger.warning("Learner %d is dropped: %s.", learner, found.curve.dropped)
     log.write_constraints(study, trial, found.constraints)
-    pool, decision = worker.answer(policy, number)
+    pool, decision = worker.answer(policy, trial.number)
     summary: dict[str, Any] = {
         "training_size": found.curve.size,
         "reason": status(policy, pool, worker.sign, learner, decision, worker.limits),
@@ -294,7 +290,7 @@ def _failure(ending: _Ending) -> Failure | None:
         # A value returned before the last size rejects the parameters.
         error = f"the objective returned after {curve.size:,} of {sizes[-1]:,} examples"
         return None if is_full else Failure(size, error, me, is_final=True)
-    is_rejected = state == TrialState.PRUNED and _rejects(worker, trial.number, policy, cause)
+    is_rejected = state == TrialState.PRUNED and _rejects(worker, trial.number, is_full, cause)
     is_new_score = curve.size > run.inherited and not is_full
     # A loop that starts over may be told to end at a size of an earlier run.
     is_obedient = type(cause) is optuna.TrialPruned
@@ -311,7 +307,7 @@ def _failure(ending: _Ending) -> Failure | None:
     return Failure(size, error, me, is_rejected)
 
 
-def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException | None) -> bool:
+def _rejects(worker: Worker, number: int, is_full: bool, cause: BaseException | None) -> bool:
     """Return whether the objective raised `TrialPruned` to reject its parameters for good.
 
     An objective that asks `trial.should_prune` also raises it when it is told to end, and that is
@@ -319,9 +315,7 @@ def _rejects(worker: Worker, number: int, policy: Policy, cause: BaseException |
     """
     if not isinstance(cause, optuna.TrialPruned) or isinstance(cause, TurnOverError):
         return False
-    learner = worker.known.trained_by(number)
-    is_done = learner is not None and worker.known.is_done(learner, policy.sizes[-1])
-    return is_done or not isinstance(worker.told.get(number), End)
+    return is_full or not isinstance(worker.told.get(number), End)
 
 
 def _warn_of_explored(worker: Worker) -> None:

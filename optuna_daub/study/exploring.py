@@ -25,6 +25,7 @@ from optuna_daub.study.known import Known
 from optuna_daub.study.records import point
 from optuna_daub.study.records import word
 from optuna_daub.study.spaces import distinct
+from optuna_daub.study.spaces import stored
 
 
 MOST_VALUES = 100
@@ -73,16 +74,8 @@ class Exploring(BaseSampler):
             # A sampler that has converged would repeat its best point for ever.
             drawn = RandomSampler(seed=trial.number).sample_independent
             values = [drawn(study, trial, param_name, param_distribution) for _ in range(N_DRAWN)]
-        news = [
-            value
-            for value in values
-            if not _is_explored(
-                spaces,
-                {**so_far, param_name: word(value, param_distribution)},
-                known,
-                self._fixed,
-            )
-        ]
+        ways = ((x, {**so_far, param_name: word(x, param_distribution)}) for x in values)
+        news = [x for x, way in ways if not _is_explored(spaces, way, known, self._fixed)]
         if news:
             return random.Random(trial.number).choice(news)
         return self._base.sample_independent(study, trial, param_name, param_distribution)
@@ -154,14 +147,6 @@ def _is_explored(
     )
 
 
-def stored(value: Any, distribution: BaseDistribution) -> Any:
-    """Return a fixed value as Optuna stores it: 2 is 2.0 for a float."""
-    try:
-        return distribution.to_external_repr(distribution.to_internal_repr(value))
-    except ValueError:  # no such choice, so no learner has it
-        return value
-
-
 def _is_discrete(distribution: BaseDistribution) -> bool:
     """Return whether a parameter has finitely many values."""
     return not isinstance(distribution, FloatDistribution) or distribution.step is not None
@@ -176,9 +161,8 @@ def _values(distribution: BaseDistribution) -> list[Any]:
         return [distribution.low]
     if distribution.step is None:
         return []
-    low, high, step = (
-        Decimal(str(x)) for x in (distribution.low, distribution.high, distribution.step)
-    )
+    ends = distribution.low, distribution.high, distribution.step
+    low, high, step = (Decimal(str(end)) for end in ends)
     count = int((high - low) / step) + 1
     if count > MOST_VALUES:
         return []

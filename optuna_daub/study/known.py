@@ -47,10 +47,6 @@ class Known:
     """Their learning curves."""
     space: Space = Space()  # noqa: RUF009 - a frozen value
     """Parameters of all learners, each with the widest range that any learner had."""
-    drawn: Mapping[str, Any] = field(default_factory=dict)
-    """Distribution of each parameter by name, as Optuna has it; that of the latest learner."""
-    drawn_by: int = -1
-    """Largest id of a learner: `drawn` has its distributions, and others that it lacks."""
     spent: Cost = Cost()  # noqa: RUF009 - a frozen value
     """Examples and seconds of all trainings."""
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
@@ -84,58 +80,48 @@ class Known:
 
     def with_trials(self, trials: Iterable[Facts]) -> Known:
         """Return the knowledge with these trials, at a cost that grows with their number."""
-        unfinished, orphans = {**self.unfinished}, {**self.orphans}
-        given_up, well, replaced = {*self.given_up}, {*self.well}, {*self.replaced}
-        newest, last, exhausted = self.newest, self.last_trained, {*self.exhausted}
-        idle, others = {**self.idle}, list[Facts]()
-        told: dict[int, dict[int, Facts]] = {}  # new runs by learner, to merge anew
-        for trial in trials:
-            number, run = trial.number, trial.assigned
-            if not trial.is_finished:
-                unfinished[number] = trial
-            if trial.is_given_up:
-                given_up.add(number)
-            if trial.replaces is not None:
-                replaced.add(trial.replaces)
-            if number in orphans:  # the first trial has now been read, with any record
-                told.setdefault(number, {})
-            if run is None:
-                others.append(trial)
-                continue
-            newest = max(newest, (number, run.n_learners, run.fixed), key=lambda each: each[0])
-            exhausted |= _explored_with(trial)
-            if run.learner is None:
-                idle[number] = run
-                continue
-            told.setdefault(run.learner, {})[number] = trial
-            if trial.observations:
-                last = max(last, number)
-                well.add(run.worker)
-        if well != self.well:  # failures at other workers count more once these have trained
-            told = {i: {} for i, one in self.learners.items() if one.failures} | told
-
-        made: dict[int, Learner] = {}
-        for i, news in told.items():
+        trials = [*trials]
+        own = [(trial, trial.assigned) for trial in trials if trial.assigned is not None]
+        trained = {
+            t.number: run.worker for t, run in own if run.learner is not None and t.observations
+        }
+        last, well = max([self.last_trained, *trained]), self.well.union(trained.values())
+        idle = {**self.idle, **{t.number: run for t, run in own if run.learner is None}}
+        newest = [self.newest, *((t.number, run.n_learners, run.fixed) for t, run in own)]
+        given_up = self.given_up.union(t.number for t in trials if t.is_given_up)
+        made, orphans = dict[int, Learner](), {**self.orphans}
+        for i, news in self._told(trials, well).items():
             runs = {**self._runs_of(i), **news}
             # A learner exists once its first trial is known. It stays one after others took it
             # over, even if its first worker returns and stores that it stepped back.
             if i in runs or i in given_up:
-                made[i] = merged(i, runs, self.drops.get(i, ""), frozenset(well))
+                made[i] = merged(i, runs, self.drops.get(i, ""), well)
                 orphans.pop(i, None)
             else:
                 orphans[i] = runs
         return replace(
-            self._with_learners(made)._with_alone(others),
-            unfinished=unfinished,
-            newest=newest,
-            replaced=frozenset(replaced),
-            exhausted=frozenset(exhausted),
+            self._with_learners(made)._with_alone(t for t in trials if t.assigned is None),
+            unfinished={**self.unfinished, **{t.number: t for t in trials if not t.is_finished}},
+            newest=max(newest, key=lambda each: each[0]),
+            replaced=self.replaced.union(t.replaces for t in trials if t.replaces is not None),
+            exhausted=self.exhausted.union(run.fixed for t, run in own if t.is_exhausted),
             last_trained=last,
             idle={n: run for n, run in idle.items() if n > last},
-            well=frozenset(well),
-            given_up=frozenset(given_up),
+            well=well,
+            given_up=given_up,
             orphans=orphans,
         )
+
+    def _told(self, trials: Iterable[Facts], well: frozenset[str]) -> dict[int, dict[int, Facts]]:
+        """Return the learners to merge anew, with their new runs."""
+        again = [trial.number for trial in trials if trial.number in self.orphans]
+        if well != self.well:  # failures at other workers count more once these have trained
+            again += [i for i, one in self.learners.items() if one.failures]
+        told = {i: dict[int, Facts]() for i in again}
+        for trial in trials:
+            if trial.learner is not None:
+                told.setdefault(trial.learner, {})[trial.number] = trial
+        return told
 
     def ruling_out(self, drops: Mapping[int, str]) -> Known:
         """Return the knowledge if exactly these learners are ruled out."""
@@ -153,18 +139,10 @@ class Known:
 
     def _with_learners(self, made: Mapping[int, Learner]) -> Known:
         """Return the knowledge with these learners in place of their earlier states."""
-        if not made:
-            return self
         before, now = [self.learners[i] for i in made if i in self.learners], [*made.values()]
-        unseen = {
-            i: one.distributions
-            for i, one in made.items()
-            if not one.distributions.items() <= self.drawn.items()
-        }
-        drawn, drawn_by = {**self.drawn}, self.drawn_by
-        for i in sorted(unseen):  # an earlier learner may be read later, or be resumed
-            drawn = {**drawn, **unseen[i]} if i > drawn_by else {**unseen[i], **drawn}
-        drawn_by = max(drawn_by, *made)
+        unseen = [
+            x.distributions for x in now if not x.distributions.items() <= self.drawn.items()
+        ]
         examples = sum([x.examples for x in now]) - sum([x.examples for x in before])
         seconds = [*[x.seconds for x in now], *[-x.seconds for x in before]]
         spent = Cost(self.spent.examples + examples, math.fsum([self.spent.seconds, *seconds]))
@@ -172,9 +150,7 @@ class Known:
             self,
             learners={**self.learners, **made},
             curves=_put(self.curves, [one.curve for one in now]),
-            space=widened(self.space, unseen.values()) if unseen else self.space,
-            drawn=drawn,
-            drawn_by=drawn_by,
+            space=widened(self.space, unseen) if unseen else self.space,
             spent=spent,
         )
 
@@ -219,8 +195,18 @@ class Known:
     @cached_property
     def runs(self) -> Mapping[int, Run]:
         """Runs of the running trials by number, without those that other workers took over."""
-        running = [t for t in self.unfinished.values() if t.state == "running"]
-        return {t.number: t.assigned for t in running if t.assigned and not t.is_given_up}
+        found = self.unfinished.items()
+        return {n: t.assigned for n, t in found if t.assigned and not t.is_given_up}
+
+    @cached_property
+    def drawn(self) -> Mapping[str, Any]:
+        """Distribution of each parameter by name, as Optuna has it; that of the latest learner."""
+        found: dict[str, Any] = {}
+        for i in sorted(self.learners, reverse=True):
+            found = {**self.learners[i].distributions, **found}
+            if len(found) == len(self.space.dimensions):  # the usual case: the latest has all
+                break
+        return found
 
     @property
     def is_begun(self) -> bool:
@@ -257,9 +243,8 @@ class Known:
 
     def queued(self, state: str) -> list[int]:
         """Return the enqueued trials in this state that have no learner yet."""
-        found = (t for n, t in self.unfinished.items() if n not in self.replaced)
-        return sorted(t.number for t in found if t.state == state and t.run is None
-                      and t.enqueued is not None)  # fmt: skip
+        found = [t for t in self.unfinished.values() if t.state == state and t.run is None]
+        return sorted({t.number for t in found if t.enqueued is not None} - self.replaced)
 
     def n_queued(self, number: int | None) -> int:
         """Return the number of enqueued learners that trials other than `number` will start."""
@@ -327,8 +312,8 @@ class Known:
     def alike(self, learner: int) -> frozenset[int]:
         """Return the other learners with the same parameters."""
         key = self.learners[learner].key
-        same = [one for one in self.learners.values() if one.key == key] if key else []
-        return frozenset(one.curve.learner for one in same) - {learner}
+        same = frozenset(i for i, one in self.learners.items() if key and one.key == key)
+        return same - {learner}
 
     def twin(self, learner: int) -> int | None:
         """Return the learner that stands for all with the same parameters; None for itself.
@@ -368,11 +353,6 @@ class Known:
             for i, one in self.learners.items()
             if any(x.worker == worker and x.size > one.curve.size for x in one.failures.values())
         )
-
-
-def _explored_with(trial: Facts) -> set[str]:
-    """Return the fixed parameters with which this trial's sampler had nothing left to propose."""
-    return {trial.run.fixed} if trial.run is not None and trial.is_exhausted else set()
 
 
 def _put(curves: Curves, news: list[LearningCurve]) -> Curves:

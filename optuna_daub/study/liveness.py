@@ -68,15 +68,6 @@ def fail_stale(study: optuna.Study) -> None:
         optuna.storages.fail_stale_trials(study)
 
 
-def release(study: optuna.Study, worker: Worker, stale_after: float | None, but_for: int) -> bool:
-    """Free learners and queued points that dead workers hold, except those of trial `but_for`.
-
-    Returns whether there were any.
-    """
-    is_any = release_dead(study, worker, stale_after, but_for)
-    return enqueue_abandoned(study, worker, but_for) or is_any
-
-
 def release_dead(
     study: optuna.Study, worker: Worker, stale_after: float | None, but_for: int
 ) -> bool:
@@ -106,7 +97,7 @@ def release_dead(
                 is_any = True
                 log.write_given_up(study, worker.reader.trial(number))
                 _logger.warning("Trial %d was given up: silent for %.0f s.", number, silent)
-    return is_any
+    return enqueue_abandoned(study, worker, but_for) or is_any
 
 
 def _warn_of_deaths(worker: Worker, run: Run) -> None:
@@ -313,3 +304,17 @@ def _is_gone(pid: int) -> bool:
     except OSError as error:  # a process of another user raises too
         return isinstance(error, ProcessLookupError)
     return False
+
+
+def release_left_behind(study: optuna.Study, worker: Worker) -> None:
+    """Fail trials that an earlier `optimize` of this study object has left.
+
+    Those of other objects are failed once a claim has looked at the study.
+    """
+    left = [number for number, holder in [*worker.holders.items()] if is_left(holder)]
+    if left:
+        worker.look()  # forgets those that have ended since
+    for number in left:
+        if worker.holders.pop(number, None) is not None:  # else another thread has taken it
+            worker.assigned.pop(number, None)
+            release_own(study, worker, number)

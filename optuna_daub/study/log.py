@@ -193,11 +193,7 @@ def write_observation(study: optuna.Study, trial: AnyTrial, seen: Observation) -
 
     In this order a worker killed in between leaves no score without its training score.
     """
-    facts = {
-        "training_score": seen.training_score,
-        "n_validation": seen.n_validation,
-        "seconds": seen.seconds,
-    }
+    facts = {n: getattr(seen, n) for n in ("training_score", "n_validation", "seconds")}
     if seen.examples is not None:
         facts["examples"] = seen.examples
     _set(study, trial, f"{records.OBSERVATION}{seen.size}", facts)
@@ -286,11 +282,10 @@ def write_summary(study: optuna.Study, trial: AnyTrial, summary: Mapping[str, An
 def enqueue_anew(study: optuna.Study, trial: FrozenTrial) -> None:
     """Enqueue the parameters of an abandoned trial again."""
     attrs = {records.FIXED: records.enqueued_params(trial), records.REPLACES: trial.number}
-    study.add_trial(
-        optuna.trial.create_trial(
-            state=TrialState.WAITING, system_attrs=attrs, user_attrs=trial.user_attrs
-        )
+    template = optuna.trial.create_trial(
+        state=TrialState.WAITING, system_attrs=attrs, user_attrs=trial.user_attrs
     )
+    study.add_trial(template)
 
 
 def stand_in(study: optuna.Study, trial: AnyTrial, run: Run) -> FrozenTrial:

@@ -168,7 +168,9 @@ def plan(
     if isinstance(study, optuna.Study):
         given = _of_study(study, n_learners)
     else:
-        given = _of_sizes(study, n_learners)
+        given = _Given(
+            DAUBPruner(sizes=checked_sizes(study, "study")).policy, n_learners=n_learners
+        )
     policy, horizon = given.policy, given.seconds
     n_learners = checked_n_learners(given.n_learners)
     if n_learners is None and policy.needs.closed_pool:
@@ -247,11 +249,6 @@ def _of_study(study: optuna.Study, n_learners: int | None) -> _Given:
                 "to `optuna.create_study`, or `n_learners=...` to `plan`."
             )
     return _Given(policy, curves, known if n_learners is None else n_learners, seconds)
-
-
-def _of_sizes(sizes: Sequence[int], n_learners: int | None) -> _Given:
-    policy = DAUBPruner(sizes=checked_sizes(sizes, "study")).policy
-    return _Given(policy, n_learners=n_learners)
 
 
 def _times_of(

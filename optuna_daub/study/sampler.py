@@ -25,7 +25,6 @@ from optuna_daub.core.checks import checked_seed
 from optuna_daub.core.checks import number
 from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.policies.policy import Policy
-from optuna_daub.core.pool import Proposer
 from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.proposals import LikeRecent
 from optuna_daub.study import ending
@@ -34,7 +33,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study import starting
-from optuna_daub.study.base_sampler_view import BaseSamplerStudy
+from optuna_daub.study import storages
 from optuna_daub.study.base_sampler_view import view_of
 from optuna_daub.study.claims import Asking
 from optuna_daub.study.claims import TakenError
@@ -108,7 +107,8 @@ class DataAllocationSampler(BaseSampler):
                 "`base_sampler` must be a sampler of Optuna other than this one, such as "
                 f"`optuna.samplers.TPESampler(seed=0)`, but got {brief(base_sampler)}."
             )
-        self._n_learners = checked_n_learners(n_learners)
+        self.n_learners = checked_n_learners(n_learners)
+        """Number of learners to choose among; None for no limit."""
         for name, value in (("seconds", seconds), ("stale_after", stale_after)):
             if value is not None and not 0 < number(name, value) < math.inf:
                 raise ValueError(f"`{name}` must be greater than 0 and finite, but got {value}.")
@@ -122,20 +122,11 @@ class DataAllocationSampler(BaseSampler):
         self._seed = secrets.randbelow(2**32) if seed is None else seed
         self._proposes = base_sampler is None
         self._base_sampler = base_sampler or optuna.samplers.RandomSampler(seed=seed)
-        self._seconds = seconds
+        self.seconds = seconds
+        """Seconds that each `study.optimize` may take; None if not given."""
         self._stale_after = stale_after
         self._earlier = Earlier.of(earlier)
         self._has_warned = False
-
-    @property
-    def n_learners(self) -> int | None:
-        """Number of learners to choose among; None for no limit."""
-        return self._n_learners
-
-    @property
-    def seconds(self) -> float | None:
-        """Seconds that each `study.optimize` may take; None if not given."""
-        return self._seconds
 
     def reseed_rng(self) -> None:
         """Reseed the base sampler (Optuna calls this for each thread of `n_jobs`)."""
@@ -161,17 +152,15 @@ class DataAllocationSampler(BaseSampler):
         with starting.failing(study, trial):
             worker = worker_of(study)
             patience = liveness.patience_with(study, self._stale_after)
-            asking = Asking(study, worker, trial, policy, self._n_learners, patience)
+            asking = Asking(study, worker, trial, policy, self.n_learners, patience)
             starting.check(asking)
             self._earlier.check(study)
-            starting.release_left_behind(study, worker)
-            worker.horizon = starting.horizon(study, worker, self._seconds)
+            liveness.release_left_behind(study, worker)
+            worker.horizon = starting.horizon(study, worker, self.seconds)
             if worker.limits == UNLIMITED:
                 worker.limits = limits_seen(study, worker)
-            proposer: Proposer = LikeRecent()
-            if self._proposes:
-                proposer = AroundBest(policy.sizes[-1], self._seed, policy.terms.forecaster)
-            worker.proposer = proposer  # in one step, since other threads read it
+            model = policy.sizes[-1], self._seed, policy.terms.forecaster
+            worker.proposer = AroundBest(*model) if self._proposes else LikeRecent()
             asked = host.trial_of_caller()
             try:
                 # This may wait as long as a training of others. Without heartbeats meanwhile the
@@ -179,10 +168,10 @@ class DataAllocationSampler(BaseSampler):
                 with log.beating(study, trial):
                     run = assign(asking)
                     if starting.is_new(worker, trial, run):
-                        view = self._view(study)
+                        view = view_of(study, policy)
                         view._thread_local.cached_all_trials = None  # from the last trial
                         self._base_sampler.before_trial(view, trial)
-                if self._n_learners is not None:
+                if self.n_learners is not None:
                     host.show_progress(worker.known.to_come(number) or 0)
                 # Another `optimize` has another time limit, so what was too late before may now be
                 # in time.
@@ -266,11 +255,12 @@ class DataAllocationSampler(BaseSampler):
                 kept = params[param_name]
                 starting.warn_of_range(learner, param_name, kept, param_distribution)
                 return kept
-            rows = self._view(study).get_trials(deepcopy=False)
-            row = copy.copy(next((row for row in rows if row.number == learner), trial))
-            row.params = {**row.params, **trial.params}  # suggested by this run a moment ago
-            row.distributions = {**row.distributions, **trial.distributions}
         with self._proposing(study, trial, own) as (proposer, view):
+            if learner not in (None, trial.number):
+                rows = view.get_trials(deepcopy=False)
+                row = copy.copy(next((row for row in rows if row.number == learner), trial))
+                row.params = {**row.params, **trial.params}  # suggested by this run a moment ago
+                row.distributions = {**row.distributions, **trial.distributions}
             return proposer.sample_independent(view, row, param_name, param_distribution)
 
     @host.one_blas_thread()
@@ -288,10 +278,10 @@ class DataAllocationSampler(BaseSampler):
                 self._base_sampler.after_trial(study, trial, state, values)
                 raise_anew(host.error_of_run())
                 return
-            starting.end_interrupted(study, host.error_of_run())
+            storages.end_interrupted(study, host.error_of_run())
 
             def learn(is_new: bool) -> bool:
-                view, base = self._view(study), self._base_sampler
+                view, base = view_of(study, policy), self._base_sampler
                 if is_new:
                     base.after_trial(view, trial, state, values)
                 elif (constraints := getattr(base, "_constraints_func", None)) is not None:
@@ -306,7 +296,7 @@ class DataAllocationSampler(BaseSampler):
                 with log.beating(study, trial), log.unless_over(study, trial):
                     ending.close(study, trial, policy, state, values, learn)
             except BaseException as error:  # Optuna stores the end of the trial in any case
-                starting.end_interrupted(study, error)
+                storages.end_interrupted(study, error)
                 raise
             # Others may declare this worker dead while it stores the end of the run. Optuna would
             # then raise an error out of `study.optimize`, so a new trial takes the rest.
@@ -343,14 +333,8 @@ class DataAllocationSampler(BaseSampler):
             elif self._proposes:
                 pool, space = worker.pool(policy, trial.number, proposes=True), worker.known.drawn
                 proposer = ModelSampler(proposer, pool, policy, {**space}, self._seed)
-            yield proposer, self._view(study)
+            yield proposer, view_of(study, policy)
         starting.check_held(study, trial)
-
-    def _view(self, study: optuna.Study) -> BaseSamplerStudy:
-        """Return the study as the base sampler sees it."""
-        policy = self._policy_of(study)
-        assert policy is not None
-        return view_of(study, policy)
 
     def _policy_of(self, study: optuna.Study) -> Policy | None:
         if isinstance(study.pruner, AllocationPruner):

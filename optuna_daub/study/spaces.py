@@ -78,5 +78,13 @@ def _united(old: Dimension, new: Dimension) -> Dimension:
         step = new.step if new.step == old.step and new.low == old.low else None
         is_whole = old.is_whole and new.is_whole
         low, high = min(old.low, new.low), max(old.high, new.high)
-        return Range(low, high, new.is_log and low > 0, step, is_whole)
+        return Range(low, high, old.is_log and new.is_log, step, is_whole)
     return new
+
+
+def stored(value: Any, distribution: BaseDistribution) -> Any:
+    """Return a fixed value as Optuna stores it: 2 is 2.0 for a float."""
+    try:
+        return distribution.to_external_repr(distribution.to_internal_repr(value))
+    except ValueError:  # no such choice, so no learner has it
+        return value

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
-import traceback
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -25,6 +23,7 @@ from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
+from optuna_daub.study import storages
 from optuna_daub.study.claims import Asking
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.records import Run
@@ -85,25 +84,6 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
                 f"'{study.study_name}' was started with {before}, but now has {value}. Use "
                 "the earlier settings, or start a study with another name."
             )
-
-
-def release_left_behind(study: optuna.Study, worker: Worker) -> None:
-    """Fail trials that an earlier `optimize` of this study object has left.
-
-    Those of other objects are failed once a claim has looked at the study.
-    """
-    here = host.Holder.here(study)
-    left = [
-        number
-        for number, holder in [*worker.holders.items()]
-        if holder != here and liveness.is_left(holder)
-    ]
-    if left:
-        worker.look()  # forgets those that have ended since
-    for number in left:
-        if worker.holders.pop(number, None) is not None:  # else another thread has taken it
-            worker.assigned.pop(number, None)
-            liveness.release_own(study, worker, number)
 
 
 def horizon(study: optuna.Study, worker: Worker, seconds: float | None) -> float | None:
@@ -168,36 +148,6 @@ def check_held(study: optuna.Study, trial: FrozenTrial) -> None:
         raise liveness.end_lost(study, asked)
 
 
-def end_interrupted(study: optuna.Study, error: BaseException | None) -> None:
-    """End a transaction that an interrupt has broken off.
-
-    So this worker can write again. On SQLite such a transaction locks the whole file for all
-    workers, including this one, which then could not store how its trial ended.
-    """
-    if error is None or isinstance(error, Exception):
-        return  # Optuna has rolled it back
-    while error is not None:
-        # A statement stays open, and locks the file, as long as anything refers to it: a frame of
-        # the traceback that the storage has called (of SQLAlchemy or of its listeners), or a cycle
-        # of such frames and results.
-        is_of_storage = False
-        for frame, _ in traceback.walk_tb(error.__traceback__):
-            module = frame.f_globals.get("__name__", "")
-            is_of_storage = is_of_storage or module.startswith(("optuna.storages.", "sqlalchemy."))
-            if is_of_storage:
-                frame.clear()
-        error = error.__context__
-    gc.collect()
-    storage = log.storage_of(study)
-    engine = getattr(getattr(storage, "_backend", storage), "engine", None)
-    if engine is not None:
-        # Slow to import, so only if there is an engine.
-        from sqlalchemy.pool import QueuePool
-
-        if isinstance(engine.pool, QueuePool):  # any other may hold a database in memory
-            engine.dispose()  # a broken commit went back to the pool unchanged
-
-
 @contextmanager
 def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
     """End a trial if assigning it a learner raises an error.
@@ -207,7 +157,7 @@ def failing(study: optuna.Study, trial: FrozenTrial) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        end_interrupted(study, error)
+        storages.end_interrupted(study, error)
         if isinstance(error, TakenError):
             raise  # it is running at another worker
         with suppress(NotImplementedError):  # of several objectives

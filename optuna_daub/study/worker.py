@@ -11,7 +11,6 @@ import threading
 import time
 import weakref
 from contextlib import nullcontext
-from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
@@ -133,23 +132,29 @@ class Worker:
         # The first look reads all trials.
         is_first = not self.reader.n_trials
         with self.lock, host.without_collections if is_first else nullcontext():
-            now = self.seen_at = time.monotonic()
-            news = self.reader.news(self.holders)
-            of_unfinished = self.told, self.holders, self.newcomers, self.turns, self.seen
-            for trial in news:
-                if trial.is_finished:
-                    for remembered in of_unfinished:
-                        remembered.pop(trial.number, None)
-                    _COLLECTED.pop((self.name, trial.number, trial.start), None)
-                elif self.seen.get(trial.number, ((), now))[0] != (life := _sign_of_life(trial)):
-                    self.seen[trial.number] = life, now
-            if ended := [trial for trial in news if trial.is_finished]:
-                self._settled = self._settled.with_trials(ended)
-            if news:
-                unfinished = self.reader.unfinished.values()
-                self.known = self._settled.with_trials(unfinished).without_surplus()
-            for run in self.known.runs.values():
-                self.heard_of[run.worker] = now
+            try:
+                now = self.seen_at = time.monotonic()
+                news = self.reader.news(self.holders)
+                of_unfinished = self.told, self.holders, self.newcomers, self.turns, self.seen
+                for trial in news:
+                    life = trial.state, len(trial.params), len(trial.observations), trial.run
+                    if trial.is_finished:
+                        for remembered in of_unfinished:
+                            remembered.pop(trial.number, None)
+                        _COLLECTED.pop((self.name, trial.number, trial.start), None)
+                    elif self.seen.get(trial.number, ((), now))[0] != life:
+                        self.seen[trial.number] = life, now
+                if ended := [trial for trial in news if trial.is_finished]:
+                    self._settled = self._settled.with_trials(ended)
+                if news:
+                    unfinished = self.reader.unfinished.values()
+                    self.known = self._settled.with_trials(unfinished).without_surplus()
+                for run in self.known.runs.values():
+                    self.heard_of[run.worker] = now
+            except BaseException:  # an interrupt: what was read but not united must be read again
+                self.reader.n_trials = 0
+                self.reader.unfinished.clear()
+                raise
             return self.known
 
     def foresee(self, trial: Facts) -> Known:
@@ -351,31 +356,25 @@ def holders_elsewhere(worker: Worker, number: int) -> list[host.Holder]:
     """
     start = _start(worker, number)
     collected = _COLLECTED.get((worker.name, number, start))
-    found = [] if collected is None else [collected]
     with _WORKERS_LOCK:  # else the dictionary could change while it is read
-        others = [other for other in _WORKERS.values() if other.name == worker.name]
-    for other in others:
-        # Without the other's lock, since its thread may wait for this one's: one lookup is atomic,
-        # and a claim notes its holder before the record by which others know it.
-        holder = other.holders.get(number)
-        if other is not worker and holder is not None and _start(other, number) in (None, start):
-            found.append(holder)
-    return found
+        others = [x for x in _WORKERS.values() if x.name == worker.name and x is not worker]
+    # Without the other's lock, since its thread may wait for this one's: one lookup is atomic,
+    # and a claim notes its holder before the record by which others know it.
+    found = [x.holders.get(number) for x in others if _start(x, number) in (None, start)]
+    return [holder for holder in (collected, *found) if holder is not None]
 
 
 def _start(worker: Worker, number: int) -> datetime | None:
     """Return the start of an unfinished trial. None if the last look did not see it."""
-    with suppress(KeyError):
-        return worker.reader.trial(number).datetime_start
-    return None
+    facts = worker.reader.unfinished.get(number)
+    return None if facts is None else facts.start
 
 
 def _keep_holders(worker: Worker) -> None:
     """Keep the holders of a garbage-collected study object. Its trials may still be told."""
     # Without a lock: a garbage collection calls this, maybe in a thread that holds it.
     for number, holder in worker.holders.items():
-        start = _start(worker, number)
-        if start is not None:
+        if (start := _start(worker, number)) is not None:
             _COLLECTED[worker.name, number, start] = holder
 
 
@@ -384,8 +383,3 @@ def looking(study: optuna.Study) -> Worker:
     worker = worker_of(study)
     worker.look()
     return worker
-
-
-def _sign_of_life(trial: Facts) -> tuple[Any, ...]:
-    """Return the parts of an unfinished trial that change while its worker is alive."""
-    return trial.state, len(trial.params), len(trial.observations), trial.run

@@ -24,6 +24,7 @@ from optuna_daub import learning_curves
 from optuna_daub.study import claims
 from optuna_daub.study import log
 from optuna_daub.study import worker as workers
+from optuna_daub.study.base_sampler_view import view_of
 from optuna_daub.study.claims import Asking
 from optuna_daub.study.records import Run
 from optuna_daub.study.turns import Patience
@@ -61,7 +62,7 @@ def test_an_enqueued_learner_whose_worker_died_at_once_comes_again() -> None:
     assert [seen.size for seen in curve.observations[:3]] == [*SIZES[:3]]
     assert curve.learner != 0
     assert sum(FIXED in trial.system_attrs for trial in study.trials) == 2
-    rows = study.sampler._view(study).trials
+    rows = view_of(study, study.pruner.policy).trials
     assert sorted(row.params["row"] for row in rows) == [0, 2, 3, 4]
 
 

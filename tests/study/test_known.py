@@ -6,6 +6,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
+from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 
 from optuna_daub.core import Cost
@@ -234,3 +235,20 @@ def test_a_parameter_has_the_range_of_the_latest_learner_in_any_order() -> None:
             one_by_one = one_by_one.with_trials([trial])
         assert one_by_one.drawn == {"x": IntDistribution(0, 500)}
         assert Known().with_trials(order).drawn == one_by_one.drawn
+
+
+def test_ranges_that_change_are_united_alike_in_any_order() -> None:
+    spaces = (
+        {"x": IntDistribution(0, 9), "y": FloatDistribution(0.5, 1.0, log=True)},
+        {"x": IntDistribution(0, 99)},
+        {"y": FloatDistribution(0.1, 2.0)},
+    )
+    table = told("0: .7 x=1 y=1 | 1: .6 x=2 | 2: .5 y=1")
+    trials = [replace(t, distributions=each) for t, each in zip(table, spaces, strict=True)]
+    expected = Known().with_trials(trials)
+    assert expected.drawn == spaces[1] | spaces[2]
+    for order in itertools.permutations(trials):
+        one_by_one = Known()
+        for trial in order:
+            one_by_one = one_by_one.with_trials([trial])
+        assert (one_by_one.drawn, one_by_one.space) == (expected.drawn, expected.space)

@@ -6,6 +6,7 @@ import signal
 import traceback
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import optuna
 import pytest
@@ -20,6 +21,8 @@ from optuna_daub import learning_curves
 from optuna_daub import training_sizes
 from optuna_daub.study import liveness
 from optuna_daub.study import worker as workers
+from optuna_daub.study.known import Known
+from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
 from tests.study import releases
 from tests.study.table_study import MADE
@@ -196,6 +199,17 @@ def test_ctrl_c_amid_a_read_from_sqlite_locks_nothing(kth: int, tmp_path: Path) 
     assert study.trials[-1].state == TrialState.FAIL, "its end could be stored"
     study.optimize(TableObjective())
     assert_same_answer(table_study(2, storage=sqlite(tmp_path)), TWO)
+
+
+def test_ctrl_c_amid_a_look_forgets_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = table_study()
+    optimize_some(study, TableObjective(), 6)
+    again = table_study(storage=study._storage)
+    with monkeypatch.context() as patch:
+        patch.setattr(Known, "with_trials", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            looking(again)
+    assert looking(again).known.curves == looking(study).known.curves
 
 
 def test_fewer_learners_on_reopening_keep_those_there_are() -> None:
