@@ -293,6 +293,16 @@ class TestNotes:
         assert "It is 1.25e-08 ahead of what any other may still reach (7.5e-08)." in note
         assert "0.0000 " not in note
 
+    def test_a_loss_that_may_fall_to_zero_is_not_said_to_be_below(self) -> None:
+        known = {"oak": (0.75, 0.5, 0.25, 0.1), "elm": (0.8, 0.4, 0.05, 0.3)}
+        study = studies.new_study(known, direction="minimize")
+        studies.run(study, Table(known, training_score=None), n_trials=2)
+        note = note_of(study)
+        assert "Another may still come out 0.3000 ahead of it (bound 0)." in note
+        assert "-0" not in note
+        for trial in study.trials:
+            assert math.copysign(1.0, trial.user_attrs["daub:bound"]) == 1.0
+
     def test_learners_that_were_dropped_come_last(self) -> None:
         study = studies.new_study()
 

@@ -237,6 +237,15 @@ def test_the_gap_is_below_zero_once_none_can_overtake(
     assert standing(best, sign).endswith("gap -0.1250")
 
 
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_a_gap_of_nothing_has_no_sign(direction: str) -> None:
+    known = {name: (0.5,) * 4 for name in ("oak", "elm")}
+    study = studies.new_study(known, direction=direction)
+    best = best_learner(studies.run(study, studies.Table(known, training_score=None)))
+    assert best is not None
+    assert standing(best, -1 if direction == "minimize" else 1) == "0 oak at 800: 0.5000, gap 0"
+
+
 def test_tiny_scores_and_gaps_are_not_said_to_be_zero() -> None:
     best = best_learner(studies.finished())
     assert best is not None

@@ -19,8 +19,8 @@ class Limits(NamedTuple):
     """Highest possible score; infinity if there is none, or none is known."""
 
     def cut(self, score: float) -> float:
-        """Return a score, or the limit if the score is beyond one."""
-        return min(max(score, self.lowest), self.highest)
+        """Return a score, or the limit if the score is beyond one. Never -0.0."""
+        return min(max(score, self.lowest), self.highest) + 0.0
 
     def signed(self, sign: int) -> Limits:
         """Return the limits of scores times `sign`, 1 or -1.

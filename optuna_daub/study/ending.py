@@ -271,7 +271,7 @@ def _close_run(ending: _Ending) -> None:
     }
     upper = policy.interval(pool, learner).upper
     if math.isfinite(upper):
-        summary["bound"] = worker.sign * worker.limits.cut(upper)
+        summary["bound"] = worker.limits.signed(worker.sign).cut(worker.sign * upper)
     log.write_summary(study, trial, summary)
 
 

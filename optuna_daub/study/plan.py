@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import field
 
 import numpy as np
 import optuna
@@ -27,7 +26,6 @@ from optuna_daub.core.pool import Pool
 from optuna_daub.core.replay import replay
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.study.daub_pruner import DAUBPruner
-from optuna_daub.study.results import learning_curves
 from optuna_daub.study.sampler import DataAllocationSampler
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import looking
@@ -165,20 +163,19 @@ def plan(
     last training on all the data, in reserve                   16,000 examples         8.0 seconds
     all in all, at least ...
     """
+    curves, horizon = Curves(), None
     if isinstance(study, optuna.Study):
-        given = _of_study(study, n_learners)
+        policy = policy_of(study)
+        curves, n_learners, horizon = _of_study(study, n_learners)
     else:
-        given = _Given(
-            DAUBPruner(sizes=checked_sizes(study, "study")).policy, n_learners=n_learners
-        )
-    policy, horizon = given.policy, given.seconds
-    n_learners = checked_n_learners(given.n_learners)
+        policy = DAUBPruner(sizes=checked_sizes(study, "study")).policy
+    n_learners = checked_n_learners(n_learners)
     if n_learners is None and policy.needs.closed_pool:
         raise ValueError(
             f"{type(policy).__name__} compares a known number of learners, but `n_learners` is "
             "None: pass `n_learners=...`."
         )
-    times = _times_of(given.curves, policy.sizes, probe_seconds)
+    times = _times_of(curves, policy.sizes, probe_seconds)
     sizes = [
         PlannedSize(size, size / policy.sizes[-1], seconds)
         for size, seconds in zip(policy.sizes, times, strict=True)
@@ -198,7 +195,7 @@ def plan(
     least = most = everything = None
     if n_learners is not None:
         everything = _times(last, n_learners)
-        goes_on = go_on(given.curves)
+        goes_on = go_on(curves)
         tried = [
             _tried(policy, n_learners, of_size, spread, goes_on=goes_on) for spread in SPREADS
         ]
@@ -218,37 +215,26 @@ def plan(
     )
 
 
-@dataclass(frozen=True)
-class _Given:
-    """A rule, and the facts about the study that it will allocate."""
+def _of_study(
+    study: optuna.Study, n_learners: int | None
+) -> tuple[Curves, int | None, float | None]:
+    """Return the learning curves so far, the number of learners, and the seconds of the sampler.
 
-    policy: Policy
-    curves: Curves = field(default_factory=Curves)
-    """Learning curves of learners that were trained already."""
-    n_learners: int | None = None
-    """Number of learners: that given, else the sampler's, else the one the study was started
-    with; None for an open pool."""
-    seconds: float | None = None
-    """Seconds that the study's sampler was given; None without a limit."""
-
-
-def _of_study(study: optuna.Study, n_learners: int | None) -> _Given:
-    curves = Curves(
-        LearningCurve(curve.learner, curve.observations, parameters=curve.params)
-        for curve in learning_curves(study)
-    )
-    policy, sampler = policy_of(study), study.sampler
+    The number is the given one, else the sampler's, else the one the study was started with; None
+    for an open pool.
+    """
+    sampler, known = study.sampler, looking(study).known
     if isinstance(sampler, DataAllocationSampler):
-        known, seconds = sampler.n_learners, sampler.seconds
+        wanted, seconds = sampler.n_learners, sampler.seconds
     else:
-        known, seconds = looking(study).known.n_learners, None
-        if known == 0 and n_learners is None:  # no run has stored a number yet
+        wanted, seconds = known.n_learners, None
+        if wanted == 0 and n_learners is None:  # no run has stored a number yet
             raise ValueError(
                 "The study must have a DataAllocationSampler, or have been started with one, but "
                 f"its sampler is {type(sampler).__name__}: pass `sampler=DataAllocationSampler()` "
                 "to `optuna.create_study`, or `n_learners=...` to `plan`."
             )
-    return _Given(policy, curves, known if n_learners is None else n_learners, seconds)
+    return known.curves, wanted if n_learners is None else n_learners, seconds
 
 
 def _times_of(

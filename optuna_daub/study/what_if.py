@@ -185,7 +185,7 @@ def what_if(study: optuna.Study, pruner: AllocationPruner) -> WhatIf:
         there = None if learner is None else whole[learner].at(full_size)
         return Outcome(
             learner=learner,
-            score=None if there is None else worker.sign * there.score,
+            score=None if there is None else worker.sign * there.score + 0.0,  # never -0.0
             is_forecast=learner is not None and full_size not in pool.curves[learner],
             probes=len(trainings),
             full_trainings=sum(seen.size == full_size for seen in trainings),
@@ -211,16 +211,13 @@ def _replayed(
     curves = pool.curves.items()
     violated = {i: curve.size for i, curve in curves if curve.cause == "infeasible"}
     policy = _Constrained(policy.sizes, policy, violated)
-    before = dict.fromkeys(whole, 0) if go_on(pool.curves) else {}  # where each learner goes on
+    is_going_on, before = go_on(pool.curves), dict.fromkeys(whole, 0)
     for decision in replay(policy, whole.values(), pool.space):
         if isinstance(decision, Finish):
             winner = decision.learner
         elif isinstance(decision, Extend) and (seen := whole[decision.learner].at(decision.size)):
-            if before:
-                made.append(seen.going_on_from(before[decision.learner]))
-                before[decision.learner] = seen.size
-            else:
-                made.append(seen)
+            made.append(seen.going_on_from(before[decision.learner]))
+            before[decision.learner] = seen.size if is_going_on else 0
             guessed += seen.size not in pool.curves[decision.learner]
     return winner, made, guessed
 
@@ -244,8 +241,7 @@ def _completed(
         forecasts: Mapping[int, Any] = Joint().forecasts(known, size)
         for i in started.keys() - failed:
             if size not in whole[i]:
-                forecast = float(forecasts[i].mean)
-                guess = _guess(started[i].observations, size, forecast, gain)
+                guess = _guess(started[i].observations, size, float(forecasts[i].mean), gain)
                 score = limits.cut(guess.score)
                 guess = replace(guess, score=score, seconds=seconds.get(i), examples=None)
                 below = max((n for n in whole[i] if n < size), default=0) if is_going_on else 0

@@ -15,8 +15,6 @@ from typing import NamedTuple
 import optuna
 
 from optuna_daub.core.costs.cost_model import typical_seconds
-from optuna_daub.core.curve import LearningCurve
-from optuna_daub.core.pool import Curves
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import allocations
 from optuna_daub.study.results import learning_curves
@@ -33,6 +31,7 @@ from optuna_daub.visualization._marks import Bars
 from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import Scale
 from optuna_daub.visualization._numbers import amount
+from optuna_daub.visualization._study import pool_of
 from optuna_daub.visualization._study import sign_of
 
 
@@ -170,9 +169,7 @@ def allocations_record(
         _logger.warning("There is no allocation to draw: no %s are known yet.", unit)
     everything = measured = float(full_size * sum(bool(curve.observations) for curve in curves))
     if unit == "seconds":
-        known = Curves(
-            LearningCurve(c.learner, c.observations, parameters=c.params) for c in curves
-        )
+        known = pool_of(study).curves
         everything = math.fsum(typical_seconds(known, full_size, full_size).values())
         whole = [seen for c in curves for seen in c.observations if seen.size == full_size]
         measured = math.fsum(cost(seen, unit) for seen in whole)

@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
 from typing import Literal
 from typing import NamedTuple
 from typing import TypeAlias
@@ -27,6 +25,7 @@ from optuna_daub.core.curve import is_finite
 from optuna_daub.core.pool import Cost
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import LearnerCurve
+from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Scale
 from optuna_daub.visualization._study import sign_of
 
@@ -57,12 +56,15 @@ beyond it were shown, the main ones would share a twentieth of the height."""
 MAX_TICKS = 14
 """Largest number of gaps between the sizes under a picture of usual width."""
 
+MAX_TICKS_OF_NARROW = 6
+"""Largest number of these gaps in a narrow picture, of 300 pixels or 4 inches."""
+
 MAX_LETTERS = 30
 """Largest number of letters in a line along the vertical axis: 220 pixels, plotly's usual height
 without title, sizes and legend."""
 
-MAX_TICKS_OF_NARROW = 6
-"""Largest number of these gaps in a narrow picture, of 300 pixels or 4 inches."""
+MAX_PARAMETERS = 12
+"""Largest number of a learner's parameters in the text on it."""
 
 
 class Look(NamedTuple):
@@ -196,11 +198,11 @@ def size_colors(sizes: Sequence[int]) -> dict[int, str]:
     }
 
 
-def label(curve: LearnerCurve | BestLearner, width: int = 24) -> str:
-    """Return the id of a learner and its first categorical choice, cut at `width`."""
+def label(curve: LearnerCurve | BestLearner) -> str:
+    """Return the id of a learner and its first categorical choice, cut at 24 letters."""
     chosen = next((value for value in curve.params.values() if isinstance(value, str)), None)
     text = f"learner {curve.learner}" if chosen is None else f"{curve.learner} {chosen}"
-    return _line(text, width)
+    return _line(text, 24)
 
 
 def _line(text: str, width: int) -> str:
@@ -209,19 +211,28 @@ def _line(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def facts(curve: LearnerCurve) -> tuple[str, ...]:
-    """Return a learner's parameters and the last decision's reason, as lines."""
-    return *parameter_lines(curve.params), *textwrap.wrap(curve.reason, 60)
+def facts(curve: LearnerCurve) -> str:
+    """Return lines of text: a learner's first parameters, and the last decision's reason."""
+    lines = [
+        _line(f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {value}", 48)
+        for name, value in curve.params.items()
+    ]
+    if (more := len(lines) - MAX_PARAMETERS) > 0:
+        lines[MAX_PARAMETERS:] = [f"and {more} more"]
+    return "\n".join([*lines, *textwrap.wrap(curve.reason, 60)])
 
 
-def parameter_lines(params: Mapping[str, Any], most: int = 12, width: int = 48) -> list[str]:
-    """Return "name = value" for the first parameters, each cut at `width`."""
-    lines = []
-    for name, value in params.items():
-        text = f"{name} = {value:.5g}" if isinstance(value, float) else f"{name} = {value}"
-        lines.append(_line(text, width))
-    more = len(lines) - most
-    return lines if more <= 0 else [*lines[:most], f"and {more} more"]
+def background(
+    learners: Iterable[tuple[LearnerCurve, Iterable[tuple[float, float]]]], point: str
+) -> Line:
+    """Return learners in grey, with their points, as one mark. Each mark slows a page down."""
+    points: list[tuple[float | None, float | None, str, str]] = []
+    for curve, places in learners:
+        points += [(x, y, label(curve), "") for x, y in places]
+        points[-1] = *points[-1][:3], facts(curve)
+        points.append((None, None, "", ""))
+    xs, ys, names, notes = zip(*points, strict=True)
+    return Line(xs, ys, BACKGROUND, 0.75, 0.5, point=point, name=names, notes=notes)
 
 
 def finite(curve: LearnerCurve) -> tuple[Observation, ...]:
@@ -254,7 +265,7 @@ def foremost(
     curves: Sequence[LearnerCurve],
     learners: Sequence[int] | None,
     sign: int,
-    leader: int | None = None,
+    leader: int | None,
 ) -> list[LearnerCurve]:
     """Return the learners asked for: the best, then those with most data, then by score.
 

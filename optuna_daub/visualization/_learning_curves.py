@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from collections.abc import Sequence
+from functools import cache
+from functools import partial
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
-from typing import Any
 from typing import NamedTuple
 
-import numpy as np
 import optuna
 
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
-from optuna_daub.core.limits import Limits
 from optuna_daub.study.limits import limits_of
 from optuna_daub.study.results import LearnerCurve
 from optuna_daub.study.results import best_learner
@@ -27,6 +26,7 @@ from optuna_daub.visualization._axes import BACKGROUND
 from optuna_daub.visualization._axes import LOOKS
 from optuna_daub.visualization._axes import Axis
 from optuna_daub.visualization._axes import axis_of
+from optuna_daub.visualization._axes import background
 from optuna_daub.visualization._axes import better_half
 from optuna_daub.visualization._axes import beyond
 from optuna_daub.visualization._axes import check_top
@@ -47,7 +47,6 @@ from optuna_daub.visualization._marks import Band
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Mark
 from optuna_daub.visualization._marks import Picture
-from optuna_daub.visualization._marks import key
 from optuna_daub.visualization._study import pool_of
 from optuna_daub.visualization._study import sign_of
 
@@ -80,9 +79,6 @@ class CurveLine(NamedTuple):
     """One learner in `plot_learning_curves`."""
 
     curve: LearnerCurve
-    name: str
-    facts: tuple[str, ...]
-    """Lines of text on the learner: its parameters, and the reason of the last decision on it."""
     points: tuple[Observation, ...]
     """The observations with a finite score."""
     band: tuple[Edge, ...]
@@ -169,9 +165,9 @@ def learning_curves_picture(
         marks += _own_marks(line, state_shown(line.curve, record.leader))
     keys = []
     if any(line.trained for line in colored):
-        keys.append(key(TRAINING_SCORE, BACKGROUND, 1.0, 1.0, "dash"))
+        keys.append(Line((), (), BACKGROUND, 1.0, dash="dash", label=TRAINING_SCORE))
     if any(line.band for line in colored):
-        keys.append(key(FORECAST, BACKGROUND, 8.0, 0.3))
+        keys.append(Line((), (), BACKGROUND, 8.0, 0.3, label=FORECAST))
     return Picture(
         "Learning curves",
         (
@@ -207,15 +203,12 @@ def learning_curves_record(
     if learners is None:
         ranked = [*ranked[:top], *thinned(ranked[top:])]
     colors = learner_colors(curve.learner for curve in ranked[:top])
-    bands = _bands(study, ranked, limits_of(study))
-    banded = [curve.learner for curve in ranked if bands[curve.learner]][:MAX_BANDS]
+    bands = _bands(study, ranked)
     lines = tuple(
         CurveLine(
             curve,
-            label(curve),
-            facts(curve),
             finite(curve),
-            bands[curve.learner] if curve.learner in banded else (),
+            bands.get(curve.learner, ()),
             colors.get(curve.learner),
         )
         for curve in ranked
@@ -247,65 +240,45 @@ def _limits(lines: Sequence[CurveLine], sign: int) -> tuple[float, float] | None
     return stretched(near(scores, usual(scores, median(last))), ends)
 
 
-def _bands(
-    study: optuna.Study, curves: Sequence[LearnerCurve], limits: Limits
-) -> Mapping[int, tuple[Edge, ...]]:
-    """Return the forecast of each learner's later scores, cut at the limits.
+def _bands(study: optuna.Study, ranked: Sequence[LearnerCurve]) -> dict[int, tuple[Edge, ...]]:
+    """Return the forecasts of the foremost suspended learners' later scores, cut at the limits.
 
     Both ends at the full size are those that the study reports. If the policy forecasts scores,
     the band widens between as the forecasts do; otherwise it is a wedge.
     """
-    policy, sign = policy_of(study), sign_of(study)
-    full = policy.sizes[-1]
-    bands: dict[int, list[Edge]] = {}
-    for curve in curves:
+    policy, sign, limits = policy_of(study), sign_of(study), limits_of(study)
+    forecasts, full = cache(partial(policy.forecasts, pool_of(study))), policy.sizes[-1]
+    bands: dict[int, tuple[Edge, ...]] = {}
+    for curve in ranked:
         points, bound = finite(curve), curve.bound
-        bands[curve.learner] = []
-        if not points or bound is None or curve.state == "dropped":
+        if len(bands) == MAX_BANDS or not points or points[-1].size >= full:
+            continue
+        if bound is None or curve.state == "dropped":
             continue  # nothing is known, or it gets no more data
         size, score = points[-1].size, points[-1].score
-        if size < full:
-            worst = score if curve.worst is None else curve.worst
-            bands[curve.learner] = [Edge(size, score, score), Edge(full, worst, bound)]
-    pool = pool_of(study)
-    at_full = policy.forecasts(pool, full) if any(bands.values()) else None
-    if at_full is not None:  # ABC has intervals and forecasts nothing
-        means = dict(zip(at_full, np.atleast_1d(at_full.all.mean).tolist(), strict=True))
-        spreads = dict(zip(at_full, _spread(at_full.all), strict=True))
-        for size in policy.sizes[:-1]:
-            forecasts = policy.forecasts(pool, size)
-            assert forecasts is not None
-            centers = np.atleast_1d(forecasts.all.mean).tolist()
-            widths = _spread(forecasts.all)
-            for learner, center, width in zip(forecasts, centers, widths, strict=True):
-                # Without a spread the forecast is a bound, taken for certain: the wedge stays.
-                if bands.get(learner) and bands[learner][0].size < size and spreads[learner] > 0:
-                    # The ends at the full size are some quantiles. At this size they are nearer to
-                    # the mean, in proportion to the width of the forecast.
-                    share = width / spreads[learner]
-                    end = bands[learner][-1]
-                    middle, mean = sign * center, sign * means[learner]
-                    worst = middle + share * (end.worst - mean)
-                    edge = Edge(size, worst, middle + share * (end.best - mean))
-                    bands[learner].insert(-1, edge)
-    return {
-        learner: tuple(
-            Edge(edge.size, limits.cut(edge.worst), limits.cut(edge.best)) for edge in band
+        end = Edge(full, score if curve.worst is None else curve.worst, bound)
+        edges = [Edge(size, score, score)]
+        for between in [n for n in policy.sizes if size < n < full]:
+            here, there = forecasts(between), forecasts(full)
+            if here is None or there is None:
+                break  # ABC has intervals and forecasts nothing
+            own, last = here[curve.learner], there[curve.learner]
+            if not last.scale:
+                break  # the forecast is a bound, taken for certain
+            # The ends at the full size are some quantiles. At this size they are nearer to the
+            # mean, in proportion to the width of the forecast.
+            share, middle, mean = own.scale / last.scale, sign * own.mean, sign * last.mean
+            worst = float(middle + share * (end.worst - mean))
+            edges.append(Edge(between, worst, float(middle + share * (end.best - mean))))
+        bands[curve.learner] = tuple(
+            Edge(edge.size, limits.cut(edge.worst), limits.cut(edge.best))
+            for edge in (*edges, end)
         )
-        for learner, band in bands.items()
-    }
-
-
-def _spread(forecasts: Any) -> list[float]:
-    """Return the width of the middle four fifths of each forecast."""
-    with np.errstate(invalid="ignore"):  # infinite before the first score
-        width = np.atleast_1d(forecasts.quantile(0.9) - forecasts.quantile(0.1))
-    widths: list[float] = np.nan_to_num(width, nan=0.0, posinf=0.0).tolist()
-    return widths
+    return bands
 
 
 def _label(line: CurveLine, state: str) -> str:
-    return f"{line.name}, {state}"
+    return f"{label(line.curve)}, {state}"
 
 
 def _own_marks(line: CurveLine, state: str) -> list[Mark]:
@@ -325,7 +298,7 @@ def _own_marks(line: CurveLine, state: str) -> list[Mark]:
                 opacity=0.6,
                 dash="dash",
                 group=group,
-                name=line.name,
+                name=label(line.curve),
                 point="training score %{y} on %{x:,} examples",
             )
         )
@@ -341,36 +314,22 @@ def _own_marks(line: CurveLine, state: str) -> list[Mark]:
             symbol_size=4 + 1.5 * look.width,
             label=_label(line, state),
             group=group,
-            name=line.name,
+            name=label(line.curve),
             point="%{x:,} examples: %{y}",
-            notes="\n".join(line.facts),
+            notes=facts(line.curve),
         )
     )
     return marks
 
 
 def _others(lines: Sequence[CurveLine]) -> Line:
-    """Return the learners in the background as one mark.
+    """Return the learners in the background.
 
-    Each mark slows a page down. A learner with a single score has no line, so each last score has
-    a small marker.
+    A learner with a single score has no line, so each last score has a small marker.
     """
-    points: list[tuple[int | None, float | None, str, str, bool]] = []
-    for line in lines:
-        points += [(seen.size, seen.score, line.name, "", False) for seen in line.points]
-        points[-1] = *points[-1][:3], "\n".join(line.facts), True
-        points.append((None, None, "", "", False))
-    xs, ys, names, notes, is_last = zip(*points, strict=True)
-    return Line(
-        xs,
-        ys,
-        BACKGROUND,
-        width=0.75,
-        opacity=0.5,
-        symbol="suspended",
-        symbol_size=3.0,
-        marked=is_last,
-        point="%{x:,} examples: %{y}",
-        name=names,
-        notes=notes,
+    line = background(
+        ((line.curve, [(seen.size, seen.score) for seen in line.points]) for line in lines),
+        "%{x:,} examples: %{y}",
     )
+    is_last = [y is not None and after is None for y, after in pairwise(line.ys)]
+    return line._replace(symbol="suspended", symbol_size=3.0, marked=[*is_last, False])

@@ -123,8 +123,3 @@ class Picture(NamedTuple):
     legend: tuple[str, ...] = ()
     """The labels of the marks in the order of the legend."""
     legend_title: str = ""
-
-
-def key(label: str, color: str, width: float, opacity: float, dash: Dash = "solid") -> Line:
-    """Return a line of the legend only. It explains marks of several colours."""
-    return Line((), (), color, width, opacity, dash, label=label)

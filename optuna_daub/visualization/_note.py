@@ -115,10 +115,10 @@ def _forecasts(study: optuna.Study, rows: Sequence[FrozenTrial]) -> str:
     )
 
 
-def page(study_id: int, *numbers: int) -> str:
-    """Return the path of optuna-dashboard's page of a study or its trials."""
-    trials = f"/trials?numbers={','.join(map(str, numbers))}" if numbers else ""
-    return f"/dashboard/studies/{study_id}{trials}"
+def page(study_id: int, number: int | None = None) -> str:
+    """Return the path of optuna-dashboard's page of a study, or of one of its trials."""
+    trial = "" if number is None else f"/trials?numbers={number}"
+    return f"/dashboard/studies/{study_id}{trial}"
 
 
 def literal(text: str) -> str:

@@ -25,12 +25,12 @@ def said(score: float, *others: float) -> str:
 
     >>> said(0.875), said(0.9999, 0.9995), said(1_234_561.25, 1_234_560.75)
     ('0.8750', '0.999900', '1,234,561.250')
-    >>> said(1.25e-7), said(112_347_964_414.3)
-    ('1.25e-07', '112,347,964,414')
+    >>> said(1.25e-7), said(112_347_964_414.3), said(-0.0)
+    ('1.25e-07', '112,347,964,414', '0')
     """
     digits = digits_of([score, *others])
     if not 1e-4 <= abs(score) < 1e15:
-        return f"{score:.{digits}g}"
+        return f"{score + 0.0:.{digits}g}"  # never -0
     return f"{score:,.{max(0, digits - 1 - _place(score))}f}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 import time
@@ -111,7 +110,9 @@ class ProgressBar:
         """Create a new bar. Examples spent before it do not count for the speed."""
         self._begun = time.monotonic()
         self._before = best.examples if best else 0
-        is_live = sys.stderr.isatty() or is_notebook()
+        # In a notebook bars are widgets.
+        is_notebook = any(base.__name__ == "tqdm_notebook" for base in tqdm.__mro__)
+        is_live = sys.stderr.isatty() or is_notebook
         # The position is fixed: a bar that some other callback has ended takes no line of its own.
         self._bar = tqdm(disable=not is_live, bar_format="{desc}", dynamic_ncols=True, position=0)
 
@@ -154,11 +155,6 @@ class ProgressBar:
         return min(known, default=None)
 
 
-def is_notebook() -> bool:
-    """Return whether bars are widgets of a notebook."""
-    return any(base.__name__ == "tqdm_notebook" for base in tqdm.__mro__)
-
-
 def examples_left(best: BestLearner, sizes: Sequence[int]) -> int:
     """Return the examples that a closed pool still takes at least.
 
@@ -177,6 +173,6 @@ def standing(best: BestLearner, sign: int) -> str:
         sign: 1 if larger scores are better, else -1.
     """
     text, rival = f"{label(best)} at {best.size:,}: ", best.rival_bound
-    if rival is None or not math.isfinite(rival):
+    if rival is None:
         return f"{text}{said(best.score)}"
     return f"{text}{said(best.score, rival)}, gap {said(sign * (rival - best.score))}"

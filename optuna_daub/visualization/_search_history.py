@@ -8,6 +8,7 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from statistics import median
 from typing import TYPE_CHECKING
 from typing import Literal
 from typing import NamedTuple
@@ -33,6 +34,7 @@ from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._axes import near
 from optuna_daub.visualization._axes import stretched
 from optuna_daub.visualization._axes import unit_of
+from optuna_daub.visualization._axes import usual
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import Scale
@@ -208,7 +210,6 @@ def search_history_record(
     trainings = [each for _, each in made]
     lost = {i for i, curve in pool_of(study).curves.items() if curve.cause in LOST}
     results = [each for by, each in made if not (by.is_lost or by.learner in lost)]
-    whole = [each for each in trainings if each.kind == "all the data"]
     best = _records([each for each in results if each.kind == "all the data"], sign)
     # Until the first model on all the data: afterwards less data says nothing of the best score.
     early = _records(results[: results.index(best[0])] if best else results, sign)
@@ -225,7 +226,7 @@ def search_history_record(
         early,
         math.fsum(cost(each.observation, unit) for each in sequence),
         unit,
-        axis_of(study, _limits(paths.values(), whole, sign)),
+        axis_of(study, _limits(paths.values(), sign)),
     )
 
 
@@ -245,18 +246,18 @@ def _trainings(
         yield made, Training(spent, seen.score, learner, names[learner], seen.size, kind)
 
 
-def _limits(
-    paths: Collection[Sequence[Training]], whole: Sequence[Training], sign: int
-) -> tuple[float, float] | None:
+def _limits(paths: Collection[Sequence[Training]], sign: int) -> tuple[float, float] | None:
     """Return a range that holds all scores on all the data and the better half of learners.
 
-    It also holds scores near these; first trainings may be far behind.
+    Scores so far from most that the others would be flat are left out. It also holds scores near
+    these; first trainings may be far behind.
     """
     if not paths:
         return None
     scores = [each.score for path in paths for each in path]
-    inner = better_half((max(sign * each.score for each in path) for path in paths), 1)
-    inner = [sign * score for score in inner] + [each.score for each in whole]
+    better = better_half((sign * max(sign * each.score for each in path) for path in paths), sign)
+    whole = [each.score for path in paths for each in path if each.kind == "all the data"]
+    inner = near([*better, *whole], usual(scores, median(better)))
     return stretched(inner, near(scores, inner, share=1.0), share=1.0)
 
 

@@ -29,6 +29,7 @@ from optuna_daub.visualization._axes import BACKGROUND
 from optuna_daub.visualization._axes import LOOKS
 from optuna_daub.visualization._axes import Axis
 from optuna_daub.visualization._axes import axis_of
+from optuna_daub.visualization._axes import background
 from optuna_daub.visualization._axes import better_half
 from optuna_daub.visualization._axes import beyond
 from optuna_daub.visualization._axes import check_top
@@ -63,6 +64,7 @@ MOMENTS = 16
 short studies, of up to twice as many trainings, they are computed after each training."""
 
 LEADER = "best bound"
+POINT = "training %{x}: bound %{y}"
 
 
 class BoundStep(NamedTuple):
@@ -86,9 +88,6 @@ class BoundTrack(NamedTuple):
     """One learner in `plot_upper_bounds`."""
 
     curve: LearnerCurve
-    name: str
-    facts: tuple[str, ...]
-    """Lines of text on the learner: its parameters, and the reason of the last decision on it."""
     steps: tuple[BoundStep, ...]
     """Bounds up to the study's last training. Those of a dropped learner end at its own last one.
     The last bound is the one that the study reports."""
@@ -172,8 +171,7 @@ def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, to
         )
     if others:
         marks.append(_others(others))
-    states = [state_shown(track.curve, record.leader) for track in colored]
-    own = [*map(_own_mark, colored, states)]
+    own = [_own_mark(track, state_shown(track.curve, record.leader)) for track in colored]
     marks += reversed(own)  # the foremost in front
     side = "lower" if record.axis.is_minimized else "upper"
     crowd = shown(len(colored), len(others), record.n_learners)
@@ -192,8 +190,8 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     """Return the contents of `plot_upper_bounds`.
 
     A bound is the one of the policy when the training ended, so the trainings are replayed one by
-    one. If forecasts depend on other learners, a training changes all bounds; these are computed
-    now and then (see `MOMENTS`). A dropped learner may lead up to its last training.
+    one, without drops. If forecasts depend on other learners, a training changes all bounds; these
+    are computed now and then (see `MOMENTS`). A dropped learner may lead up to its last training.
 
     Raises:
         ValueError: if one of `learners` is not in the study, or `top` < 0.
@@ -211,7 +209,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
         ranked = [*ranked[:top], *thinned(ranked[top:])]
     colors = learner_colors(curve.learner for curve in ranked[:top])
     own: dict[int, list[BoundStep]] = {curve.learner: [] for curve in curves}
-    for step in _bound_steps(study, sequence, curves):
+    for step in _bound_steps(study, sequence):
         own[step.learner].append(step)
     for curve in curves:
         steps = [step._replace(bound=limits.cut(step.bound)) for step in own[curve.learner]]
@@ -220,10 +218,7 @@ def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int)
     if not leads:
         _logger.warning("There is no bound to draw: no learner has one, and some rules give none.")
     tracks = tuple(
-        BoundTrack(
-            curve, label(curve), facts(curve), tuple(own[curve.learner]), colors.get(curve.learner)
-        )
-        for curve in ranked
+        BoundTrack(curve, tuple(own[curve.learner]), colors.get(curve.learner)) for curve in ranked
     )
     axis = axis_of(study, _limits(tracks, leads, sign, half=len(sequence) / 2))
     promise = best.promise if best else ""
@@ -271,7 +266,8 @@ class _Replay(NamedTuple):
     """A study's trainings, replayed one by one, with the bounds after each."""
 
     policy: Policy
-    n_learners: int | None
+    start: Pool
+    """Pool before the first training."""
     sequence: tuple[Allocation, ...]
     pool: Pool
     """Pool after these trainings."""
@@ -282,26 +278,24 @@ _REPLAYS: weakref.WeakKeyDictionary[optuna.Study, _Replay] = weakref.WeakKeyDict
 """Replays of studies, so drawing a running study again replays only new trainings."""
 
 
-def _bound_steps(
-    study: optuna.Study, sequence: Sequence[Allocation], curves: Sequence[LearnerCurve]
-) -> tuple[BoundStep, ...]:
-    policy, sign = policy_of(study), sign_of(study)
-    to_come = pool_of(study).to_come
+def _bound_steps(study: optuna.Study, sequence: Sequence[Allocation]) -> tuple[BoundStep, ...]:
+    policy, sign, present = policy_of(study), sign_of(study), pool_of(study)
     # ABC's intervals depend on the number of learners, including those still to come.
-    n_learners = None if to_come is None else to_come + len(curves)
+    n_learners = None if present.to_come is None else present.to_come + len(present.curves)
+    start = Pool(to_come=n_learners, space=present.space)
     known = _REPLAYS.get(study)
     if (
         known is None
-        or (known.policy, known.n_learners) != (policy, n_learners)
+        or (known.policy, known.start) != (policy, start)
         or known.sequence != tuple(sequence[: len(known.sequence)])
     ):
-        known = _Replay(policy, n_learners, (), Pool(to_come=n_learners), ())
+        known = _Replay(policy, start, (), start, ())
     pool, steps = known.pool, list(known.steps)
     bounds: dict[int, float | None] = {step.learner: step.bound for step in steps}
     n_known = len(known.sequence)
     for number, made in enumerate(sequence[n_known:], n_known + 1):
         if made.learner not in pool.curves:
-            pool = pool.with_newcomer(made.learner)
+            pool = pool.with_newcomer(made.learner, present.curves[made.learner].parameters)
         seen, before = made.observation, pool.curves[made.learner]
         if not seen.is_finite or seen.size <= before.size:
             continue  # the latter was trained twice, on two workers or after a failure
@@ -314,7 +308,7 @@ def _bound_steps(
                 is_own = learner == made.learner
                 score, bound = sign * curve.score, sign * upper
                 steps.append(BoundStep(number, learner, curve.size, score, bound, is_own))
-    known = _Replay(policy, n_learners, tuple(sequence), pool, tuple(steps))
+    known = _Replay(policy, start, tuple(sequence), pool, tuple(steps))
     _REPLAYS[study] = known
     return known.steps
 
@@ -360,7 +354,7 @@ def _leads(
 
 def _own_mark(track: BoundTrack, state: str) -> Line:
     """Return the line of a learner that stands out."""
-    look = LOOKS[state]
+    look, name = LOOKS[state], label(track.curve)
     return Line(
         [step.number for step in track.steps],
         [step.bound for step in track.steps],
@@ -371,29 +365,14 @@ def _own_mark(track: BoundTrack, state: str) -> Line:
         symbol=state,
         symbol_size=3 + 1.5 * look.width,
         marked=[step.is_own for step in track.steps],
-        label=f"{track.name}, {state}",
-        name=[f"{track.name}, {step.size:,} examples" for step in track.steps],
-        point="training %{x}: bound %{y}",
-        notes="\n".join(track.facts),
+        label=f"{name}, {state}",
+        name=[f"{name}, {step.size:,} examples" for step in track.steps],
+        point=POINT,
+        notes=facts(track.curve),
     )
 
 
 def _others(tracks: Sequence[BoundTrack]) -> Line:
-    """Return the learners in the background as one mark. Each mark slows a page down."""
-    points: list[tuple[int | None, float | None, str, str]] = []
-    for track in tracks:
-        points += [(step.number, step.bound, track.name, "") for step in track.steps]
-        points[-1] = *points[-1][:3], "\n".join(track.facts)
-        points.append((None, None, "", ""))
-    xs, ys, names, notes = zip(*points, strict=True)
-    return Line(
-        xs,
-        ys,
-        BACKGROUND,
-        width=0.75,
-        opacity=0.5,
-        is_step=True,
-        name=names,
-        point="training %{x}: bound %{y}",
-        notes=notes,
-    )
+    """Return the learners in the background."""
+    steps = ((each.curve, [(step.number, step.bound) for step in each.steps]) for each in tracks)
+    return background(steps, POINT)._replace(is_step=True)

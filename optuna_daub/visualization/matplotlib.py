@@ -11,7 +11,6 @@ import math
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from typing import Any
 from typing import Literal
 
 import optuna
@@ -42,12 +41,6 @@ SIZE = (9.0, 5.0)
 
 NARROW = 7.0
 """Width in inches below which the legend is under the picture."""
-
-_LEGENDS: dict[str, dict[str, Any]] = {
-    "wide": {"loc": "outside right upper", "ncols": 1, "fontsize": "x-small"},
-    "narrow": {"loc": "outside lower center", "ncols": 2, "fontsize": "small"},
-}
-"""Place and size of the legend in wide and narrow figures."""
 
 _DASHES = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
 
@@ -107,14 +100,19 @@ def draw(picture: Picture) -> Axes:
         for line in textwrap.wrap(text, room, max_lines=2, placeholder=" …")
     ]
     axes.set_title("\n".join([picture.title, *map(_text, lines)]), fontsize="medium")
-    _scale(axes, picture, is_narrow=width < NARROW)
-    found = axes.get_legend_handles_labels()
-    handles = dict(zip(found[1], found[0], strict=True))
-    labels = [_text(label) for label in picture.legend]
-    if labels:
-        ordered = [handles[label] for label in labels]
-        look = _LEGENDS["wide" if width >= NARROW else "narrow"]
-        axes.figure.legend(ordered, labels, title=picture.legend_title or None, **look)
+    is_narrow = width < NARROW
+    _scale(axes, picture, is_narrow=is_narrow)
+    if picture.legend:
+        handles, found = axes.get_legend_handles_labels()
+        labels = [_text(label) for label in picture.legend]
+        axes.figure.legend(
+            [handles[found.index(label)] for label in labels],
+            labels,
+            title=picture.legend_title or None,
+            loc="outside lower center" if is_narrow else "outside right upper",
+            ncols=2 if is_narrow else 1,
+            fontsize="small" if is_narrow else "x-small",
+        )
     return axes
 
 

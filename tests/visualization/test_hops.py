@@ -32,5 +32,5 @@ def test_a_picture_enters_few_files(plot: Callable[..., Any], study: optuna.Stud
     with traced() as trace:
         plot(study)
     own = {*trace.within("visualization").files}
-    assert {"visualization/_learning_curves.py", "visualization/_marks.py"} <= own
+    assert {"visualization/_learning_curves.py", "visualization/_axes.py"} <= own
     assert len(own) <= 7, own

@@ -15,6 +15,7 @@ from optuna_daub.visualization import _learning_curves
 from optuna_daub.visualization._axes import MAX_OTHERS
 from optuna_daub.visualization._axes import PALETTE
 from optuna_daub.visualization._axes import Axis
+from optuna_daub.visualization._axes import facts
 from optuna_daub.visualization._learning_curves import CurveLine
 from optuna_daub.visualization._learning_curves import Edge
 from optuna_daub.visualization._learning_curves import LearningCurvesRecord
@@ -43,20 +44,23 @@ def test_a_finished_study() -> None:
     record = learning_curves_record(studies.finished(), None, 2)
     # Scores of the two in colour, training scores among them, and 4 % on each side.
     limits = pytest.approx((0.25 - 0.03, 1.0 + 0.03))
-    ash_says = (
-        "best: trained on all 800 examples with score 0.875; the",
-        "largest other bound is 0.750 of learner 0",
-    )
-    oak_says = "trained on all 800 examples"
-    elm_says = "suspended at 400: bound 0.500 < 0.875 of learner 2"
     seen_of = {name: observed(*scores) for name, scores in RIVALS.items()}
     lines = (
-        CurveLine(ash, "2 ash", ("name = ash", *ash_says), seen_of["ash"], (), PALETTE[2]),
-        CurveLine(oak, "0 oak", ("name = oak", oak_says), seen_of["oak"], (), PALETTE[0]),
-        CurveLine(elm, "1 elm", ("name = elm", elm_says), seen_of["elm"][:3], band, None),
+        CurveLine(ash, seen_of["ash"], (), PALETTE[2]),
+        CurveLine(oak, seen_of["oak"], (), PALETTE[0]),
+        CurveLine(elm, seen_of["elm"][:3], band, None),
     )
     axis = Axis("score", is_minimized=False, limits=limits)
     assert record == LearningCurvesRecord(lines, 3, SIZES, axis)
+    assert [facts(curve).splitlines() for curve in (oak, elm, ash)] == [
+        ["name = oak", "trained on all 800 examples"],
+        ["name = elm", "suspended at 400: bound 0.500 < 0.875 of learner 2"],
+        [
+            "name = ash",
+            "best: trained on all 800 examples with score 0.875; the",
+            "largest other bound is 0.750 of learner 0",
+        ],
+    ]
 
 
 def test_the_axis_starts_at_the_smallest_size_shown() -> None:

@@ -79,6 +79,23 @@ def test_learners_that_never_led_fit_in_unless_they_are_far_behind() -> None:
     assert 0.19 - low < 0.1
 
 
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_a_learner_that_diverged_on_all_the_data_flattens_no_other(direction: str) -> None:
+    sign = -1 if direction == "minimize" else 1
+    known = {**studies.RIVALS, "yew": (0.55, 0.7, 0.8, -1e6)}
+    known = {name: [sign * s for s in scores if s is not None] for name, scores in known.items()}
+    study = studies.new_study(known, direction=direction)
+    studies.run(study, studies.Table(known, training_score=None))
+    record = search_history_record(study, "auto")
+    assert record.axis.limits is not None
+    low, high = record.axis.limits
+    whole = [seen.score for seen in record.trainings if seen.kind == "all the data"]
+    assert sign * -1e6 in whole
+    assert all(low < score < high for score in whole if abs(score) < 1)
+    assert high - low < 1
+    assert "beyond the axis" in search_history_picture(study, "auto").subtitle[1]
+
+
 @pytest.mark.parametrize("make", studies.STATES, ids=lambda make: make.__name__)
 def test_every_line_is_in_the_legend(make: studies.Make) -> None:
     picture = search_history_picture(make(), "auto")

@@ -7,8 +7,12 @@ from dataclasses import replace
 import optuna
 import pytest
 
+from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
+from optuna_daub import learning_curves
+from optuna_daub import report
+from optuna_daub import training_sizes
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Pool
@@ -17,6 +21,7 @@ from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._upper_bounds import MOMENTS
 from optuna_daub.visualization._upper_bounds import BoundStep
 from optuna_daub.visualization._upper_bounds import Lead
+from optuna_daub.visualization._upper_bounds import _bound_steps
 from optuna_daub.visualization._upper_bounds import _is_moment
 from optuna_daub.visualization._upper_bounds import bounds_record
 from optuna_daub.visualization._upper_bounds import upper_bounds_picture
@@ -97,6 +102,29 @@ def test_what_others_gain_moves_the_bound_of_a_suspended_learner(direction: str)
     assert n_moved > 10
     best = max(policy.interval(pool, learner).upper for learner in curves)
     assert record.leads[-1].bound == pytest.approx(sign * best)
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_bounds_of_an_open_pool_rest_on_the_parameters_too(direction: str) -> None:
+    sign = -1 if direction == "minimize" else 1
+
+    def objective(trial: optuna.Trial) -> float:
+        x, score = trial.suggest_float("x", 0.0, 1.0), 0.0
+        for size in training_sizes(trial):
+            score = sign * (0.9 - (x - 0.3) ** 2 - 10 / size)
+            report(trial, size, score, seconds=size / 100)
+        return score
+
+    study = optuna.create_study(
+        direction=direction,
+        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0)),
+        pruner=DAUBPruner(sizes=SIZES),
+    )
+    study.optimize(objective, n_trials=12)
+    last = {step.learner: step.bound for step in _bound_steps(study, allocations(study))}
+    curves = learning_curves(study)
+    assert len(curves) > 6
+    assert last == pytest.approx({curve.learner: curve.bound for curve in curves})
 
 
 def test_all_bounds_are_looked_at_sixteen_times_in_each_doubling() -> None:
