@@ -1,4 +1,4 @@
-"""Hypothesis profiles, and the files that stand beside the project in ../shared."""
+"""Hypothesis profiles, and fixtures: the files in ../shared, and a clock to put forward."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,3 +79,15 @@ def measured(shared: Callable[[str], Path]) -> Callable[[str], list[LearningCurv
         return [LearningCurve(i, tuple(seen)) for i, seen in enumerate(observations.values())]
 
     return read
+
+
+@pytest.fixture
+def skip(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Return a function that puts the monotonic clock forward."""
+    real, ahead = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: real() + ahead[0])
+
+    def forward(seconds: float) -> None:
+        ahead[0] += seconds
+
+    return forward

@@ -24,11 +24,10 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from optuna_daub import DAUBPruner
-from optuna_daub import report
-from optuna_daub import training_sizes
 from tests.study.process_study import open_storage
 from tests.study.process_study import shared_storage
 from tests.study.table_study import answer
+from tests.study.table_study import by_formula
 from tests.study.table_study import pair
 from tests.study.table_study import sqlite
 from tests.visualization import studies
@@ -481,11 +480,7 @@ class TestStudyOfLearners:
         assert len(study.trials) == len(rows)
 
 
-def _score(trial: optuna.Trial) -> float:
-    x = trial.suggest_float("x", 0, 1)
-    for n in training_sizes(trial):
-        report(trial, n, x - 10 / n, seconds=n * 1e-3)
-    return x - 10 / n
+_score = by_formula(lambda x, n: x - 10 / n, seconds=lambda x, n: n / 1000)
 
 
 def _begun(place: Any, name: str = "s", n_learners: int | None = None) -> optuna.Study:
@@ -735,13 +730,15 @@ class TestWhen:
             DashboardCallback(every=3600)(study, trial)
         assert len(drawn) == 1
 
-    def test_a_worker_that_died_is_followed_by_another(self, drawn: list[optuna.Study]) -> None:
+    def test_a_worker_that_died_is_followed_by_another(
+        self, drawn: list[optuna.Study], skip: Callable[[float], None]
+    ) -> None:
         study = studies.running()
         DashboardCallback(every=0.05)(study, study.trials[0])
         other = DashboardCallback(every=0.05)
         other(study, study.trials[0])  # it cannot know how long ago that was
         assert len(drawn) == 1
-        time.sleep(0.1)
+        skip(0.1)
         other(study, study.trials[0])
         assert len(drawn) == 2
 
@@ -764,23 +761,23 @@ class TestWhen:
         assert not other.is_alive()
 
     def test_slow_drawing_takes_a_hundredth_of_the_time(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, monkeypatch: pytest.MonkeyPatch, skip: Callable[[float], None]
     ) -> None:
-        calls: list[float] = []
+        n_drawn: list[int] = []
 
         def draw(_: optuna.Study, *, is_whole: bool) -> None:
-            calls.append(time.perf_counter())
-            time.sleep(0.005)
+            n_drawn.append(1)
+            skip(5.0)
 
         monkeypatch.setattr(dashboard, "_update", draw)
         callback, study = DashboardCallback(every=0), studies.running()
-        trial = study.trials[0]
-        while len(calls) < 2:
-            callback(study, trial)
-        assert calls[1] - calls[0] >= 0.005 / 0.01
+        for pause, expected in ((0.0, 1), (494.0, 1), (2.0, 2)):
+            skip(pause)
+            callback(study, study.trials[0])
+            assert len(n_drawn) == expected
         drawing = dashboard._read_drawing(study)
         assert drawing is not None
-        assert drawing.pause > 0.005 / 0.01 - 0.1 - 0.005, "other workers wait as long"
+        assert drawing.pause == pytest.approx(495.0, abs=1.0), "other workers wait as long"
 
     def test_what_cannot_be_drawn_is_a_warning(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -797,7 +794,7 @@ class TestWhen:
 
     @pytest.mark.parametrize("ahead", [-300.0, 300.0])
     def test_the_clocks_of_two_machines_are_not_compared(
-        self, drawn: list[optuna.Study], ahead: float, monkeypatch: pytest.MonkeyPatch
+        self, drawn: list[optuna.Study], ahead: float, monkeypatch: pytest.MonkeyPatch, skip: Any
     ) -> None:
         study, now = studies.running(), time.time
         here, there = DashboardCallback(every=0.2), DashboardCallback(every=0.2)
@@ -806,7 +803,7 @@ class TestWhen:
             there(study, study.trials[0])
         here(study, study.trials[0])
         assert len(drawn) == 1, "another worker has just drawn"
-        time.sleep(0.3)
+        skip(0.3)
         here(study, study.trials[0])
         assert len(drawn) == 2, "its pause is over"
 

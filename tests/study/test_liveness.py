@@ -316,7 +316,9 @@ def assert_ended_well(study: optuna.Study, n_lost: int) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[object, ...]) -> None:
+def test_a_worker_that_was_silent_too_long_comes_back_and_ends(
+    place: tuple[object, ...], skip: Callable[[float], None]
+) -> None:
     storage = InMemoryStorage()
     late = stalled(place, storage)
     is_known = place == ("after", WINNER, SIZES[-1])  # its score is: nobody waits for its end
@@ -324,7 +326,7 @@ def test_a_worker_that_was_silent_too_long_comes_back_and_ends(place: tuple[obje
     study = table_study(storage=storage, stale_after=10 if is_known else 0.1)
     if not is_known:  # it has been silent for long enough from the first trial on
         looking(study)
-        time.sleep(0.2)
+        skip(0.2)
     study.optimize(TableObjective())
     lost = given_up(study)
     assert [trial.state for trial in lost] == [TrialState.RUNNING] * (not is_known)
@@ -414,7 +416,7 @@ def test_an_idle_worker_that_was_failed_ends_without_an_error(
 
 @pytest.mark.parametrize("place", ["turn", "is_done"])
 def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
-    place: str, monkeypatch: pytest.MonkeyPatch
+    place: str, monkeypatch: pytest.MonkeyPatch, skip: Callable[[float], None]
 ) -> None:
     """It has seen its run just before, and has trained for no time since."""
     storage = InMemoryStorage()
@@ -427,7 +429,7 @@ def test_a_worker_stopped_between_its_last_look_and_its_next_probe_begins_none(
         known.append(running(study).intermediate_values)
         log.write_given_up(study, running(study))
         study.optimize(TableObjective())
-        time.sleep(0.1)
+        skip(0.1)
         return answer
 
     once(monkeypatch, worker_of(slow) if place == "turn" else Known, place, stopped)
@@ -573,7 +575,7 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
 
 @pytest.mark.parametrize("moment", ["release_dead", "write_given_up"])
 def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
-    moment: str, monkeypatch: pytest.MonkeyPatch
+    moment: str, monkeypatch: pytest.MonkeyPatch, skip: Callable[[float], None]
 ) -> None:
     """The last look may be long ago, and others have gone on since."""
     storage = InMemoryStorage()
@@ -582,11 +584,11 @@ def test_a_worker_that_was_stopped_itself_takes_nobody_for_dead(
     study = table_study(storage=storage, stale_after=0.05)
     looking(study)
     if moment == "write_given_up":
-        time.sleep(0.1)  # silent indeed, until the worker looks and is stopped
+        skip(0.1)  # silent indeed, until the worker looks and is stopped
 
     def stopped(as_it_is: Callable[..., Any], *given: Any, **options: Any) -> Any:
         answer = None if moment == "release_dead" else as_it_is(*given, **options)
-        time.sleep(0.1)
+        skip(0.1)
         report_row(trial, trial.suggest_int("row", 0, 4), SIZES[0])
         return as_it_is(*given, **options) if answer is None else answer
 
@@ -782,7 +784,9 @@ def test_behind_a_proxy_silence_counts_and_the_log_says_so(
     assert study.best_trial.last_step == SIZES[-1]
 
 
-def test_a_run_that_ends_while_silent_ones_are_given_up_is_left_alone(tmp_path: Path) -> None:
+def test_a_run_that_ends_while_silent_ones_are_given_up_is_left_alone(
+    tmp_path: Path, skip: Callable[[float], None]
+) -> None:
     """Giving up the first one looks at the study again, and the second one has ended."""
     url = sqlite(tmp_path)
     other = table_study(5, storage=url)
@@ -793,7 +797,7 @@ def test_a_run_that_ends_while_silent_ones_are_given_up_is_left_alone(tmp_path: 
     study = table_study(5, storage=url, stale_after=0.2)
     worker = worker_of(study)
     worker.look()
-    time.sleep(0.3)
+    skip(0.3)
     worker.look()
     other.tell(trials[1], state=TrialState.PRUNED)
     assert liveness.release_dead(study, worker, 0.2, but_for=-1)
