@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 from collections import abc
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
@@ -27,8 +28,6 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from optuna_daub import DataAllocationSampler
-from optuna_daub import DAUBPruner
 from optuna_daub.objective import Rows
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.fitting import own_callbacks
@@ -40,6 +39,7 @@ from tests.objective.studies import Y
 from tests.objective.studies import numbered
 from tests.objective.studies import observations
 from tests.objective.studies import study_of
+from tests.study.table_study import in_thread
 
 
 class Recorder(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -448,24 +448,26 @@ def noting_output() -> tuple[list[str], abc.Callable[[optuna.Trial], Any]]:
     return seen, build
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_every_thread_has_the_configuration_of_scikit_learn(n_jobs: int) -> None:
+@pytest.mark.parametrize(
+    ("is_made_within", "n_jobs", "in_own_thread"),
+    [(True, 1, False), (True, 2, False), (False, 1, False), (False, 1, True)],
+)
+def test_the_configuration_of_scikit_learn_is_that_of_the_objective_or_of_its_thread(
+    is_made_within: bool, n_jobs: int, in_own_thread: bool
+) -> None:
     seen, build = noting_output()
-    with sklearn.config_context(transform_output="pandas"):
+    pandas = partial(sklearn.config_context, transform_output="pandas")
+    with pandas() if is_made_within else nullcontext():
         objective = TrainingSizeObjective(build, X, Y)
-        sampler = DataAllocationSampler(n_learners=3)
-        study = optuna.create_study(
-            direction="maximize", sampler=sampler, pruner=DAUBPruner(sizes=SIZES)
-        )
-        study.optimize(objective, n_jobs=n_jobs)
-    assert {*seen} == {"pandas"}
 
+    def search() -> None:
+        with pandas():
+            study_of(objective, n_learners=3, n_jobs=n_jobs)
 
-def test_the_configuration_in_force_counts_in_the_thread_of_the_objective() -> None:
-    seen, build = noting_output()
-    objective = TrainingSizeObjective(build, X, Y)
-    with sklearn.config_context(transform_output="pandas"):
-        study_of(objective)
+    if in_own_thread:
+        assert in_thread(search) == []
+    else:
+        search()
     assert {*seen} == {"pandas"}
 
 
@@ -510,20 +512,6 @@ def test_a_callback_that_cannot_be_copied_is_shared() -> None:
     )
     objective(optuna.trial.FixedTrial({}))
     assert callback.is_used
-
-
-def test_the_configuration_of_a_user_s_own_thread_counts() -> None:
-    seen, build = noting_output()
-    objective = TrainingSizeObjective(build, X, Y)
-
-    def search() -> None:
-        with sklearn.config_context(transform_output="pandas"):
-            study_of(objective)
-
-    thread = threading.Thread(target=search)
-    thread.start()
-    thread.join()
-    assert {*seen} == {"pandas"}
 
 
 def test_another_process_has_the_settings_of_the_objective() -> None:

@@ -194,9 +194,26 @@ def test_a_rule_that_is_damaged_or_of_another_version_is_named(
         best_learner(loaded(study))
 
 
-def test_a_study_that_no_rule_has_allocated_is_told_from_others() -> None:
-    with pytest.raises(ValueError, match="it stores none, as `DataAllocationSampler` has not run"):
-        best_learner(optuna.create_study())
+ANSWERS = RESULTS | {"best learner": best_learner, "curves": learning_curves}
+OF_A_RULE = ANSWERS | {"dashboard": update_dashboard}
+del OF_A_RULE["allocations"]
+
+
+@pytest.mark.parametrize("name", OF_A_RULE)
+def test_a_study_that_no_rule_has_allocated_is_told_from_others(name: str) -> None:
+    said = "depend on its rule, .*it stores none, as `DataAllocationSampler` has not run"
+    with pytest.raises(ValueError, match=said):
+        OF_A_RULE[name](optuna.create_study())
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_asking_changes_nothing_and_answers_the_same(name: str) -> None:
+    study = pair(PRUNERS["default"](), RandomSampler(seed=0), n_learners=None)
+    study.optimize(objective, n_trials=3)
+    study.ask()
+    before = study.get_trials()
+    assert ANSWERS[name](study) == ANSWERS[name](study)
+    assert study.get_trials() == before
 
 
 def test_the_rule_is_written_once_and_anew_where_it_changes() -> None:
