@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -483,6 +484,20 @@ def forms(value: Any) -> Iterator[str]:
         yield from (reprlib.repr([*value][1:]), repr(value[0]))
     if isinstance(value, Fraction):
         yield str(float(value))
+
+
+def up_to(owner: object, name: str, call: Callable[..., object], **given: Any) -> None:
+    """Call something up to the first call of a function, which takes its place and ends it."""
+
+    class Ready(Exception):
+        """The arguments were taken."""
+
+    def ready(*_: Any, **__: Any) -> None:
+        raise Ready
+
+    with pytest.MonkeyPatch.context() as patch, suppress(Ready):
+        patch.setattr(owner, name, ready)
+        call(**given)
 
 
 @pytest.fixture(scope="module", autouse=True)

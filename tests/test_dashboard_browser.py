@@ -23,14 +23,13 @@ import pytest
 
 from optuna_daub import DAUBPruner
 from optuna_daub import learning_curves
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.dashboard import GRAPHS
 from optuna_daub.dashboard import DashboardCallback
 from optuna_daub.dashboard import update_dashboard
 from tests.study.process_study import free_port
 from tests.study.process_study import wait_for
 from tests.study.table_study import pair
+from tests.study.table_study import scored
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import Table
@@ -212,11 +211,9 @@ def point(trial: optuna.Trial) -> float:
 
 
 def wide(trial: optuna.Trial) -> float:
-    live, score = point(trial), 0.0
-    for size in training_sizes(trial):
-        score = 0.5 + 0.4 * live - 10 / size
-        report(trial, size, score, training_score=1.0, seconds=size / 100)
-    return score
+    live = point(trial)
+    also = {"training_score": lambda n: 1.0, "seconds": lambda n: n / 100}
+    return scored(trial, lambda n: 0.5 + 0.4 * live - 10 / n, **also)
 
 
 @pytest.fixture

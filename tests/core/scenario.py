@@ -9,6 +9,9 @@ the pool an open one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from optuna_daub.core import Curves
 from optuna_daub.core import Decision
 from optuna_daub.core import Drop
@@ -56,3 +59,13 @@ def said(decision: Decision) -> str:
         case Finish(learner):
             return f"ends with {learner}"
     return "waits"
+
+
+def changed(curve: LearningCurve, change: Callable[[Observation], Observation]) -> LearningCurve:
+    """Return a curve with each of its observations changed."""
+    return replace(curve, observations=tuple(map(change, curve.observations)))
+
+
+def all_changed(pool: Pool, change: Callable[[Observation], Observation]) -> Pool:
+    """Return a pool with each observation of its learners changed."""
+    return replace(pool, curves=Curves(changed(curve, change) for curve in pool.curves.values()))

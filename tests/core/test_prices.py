@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from optuna_daub.core import Cost
-from optuna_daub.core import Curves
 from optuna_daub.core import Forecaster
 from optuna_daub.core import Joint
-from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import Projection
@@ -45,6 +43,7 @@ from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
 from optuna_daub.core.steps import nearest
+from tests.core.scenario import all_changed
 
 
 SIZES = (250, 1000, 4000, 16000)
@@ -467,19 +466,11 @@ def test_prices_have_the_unit_of_scores_per_unit_of_cost() -> None:
     pool = pool_of(timed=True)
     terms = Terms(SIZES, Process(FULL), InSeconds(FULL))
     before = prices(pool, terms)
-    curves = [
-        LearningCurve(
-            c.learner,
-            tuple(
-                replace(x, score=100.0 * x.score, seconds=8.0 * (x.seconds or 0.0))
-                for x in c.observations
-            ),
-            parameters=c.parameters,
-        )
-        for c in pool.curves.values()
-    ]
     spent = Cost(pool.spent.examples, 8.0 * pool.spent.seconds)
-    after = prices(replace(pool, curves=Curves(curves), spent=spent), terms)
+    scaled = all_changed(
+        pool, lambda x: replace(x, score=100.0 * x.score, seconds=8.0 * (x.seconds or 0.0))
+    )
+    after = prices(replace(scaled, spent=spent), terms)
     for old, new in ((before.learners, after.learners), (before.candidates, after.candidates)):
         np.testing.assert_allclose(new / 12.5, old, rtol=1e-3)
 

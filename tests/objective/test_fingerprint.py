@@ -16,8 +16,6 @@ from sklearn.metrics import f1_score
 from sklearn.naive_bayes import GaussianNB
 
 from optuna_daub import DAUBPruner
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.fingerprint import of_table
 from optuna_daub.sklearn import DataAllocationSearchCV
@@ -29,6 +27,7 @@ from tests.objective.studies import build
 from tests.objective.studies import created
 from tests.objective.studies import sampler_of
 from tests.objective.studies import study_of
+from tests.study.table_study import scored
 
 
 def _objective(X: Any = X, Y: Any = Y, **kwargs: Any) -> TrainingSizeObjective:
@@ -207,12 +206,7 @@ def test_results_of_another_objective_are_refused(objective: Any) -> None:
 
 
 def test_scores_of_unknown_rows_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    def by_hand(trial: optuna.Trial) -> float:
-        for size in training_sizes(trial):
-            report(trial, size, 0.9)
-        return 0.9
-
-    study = study_of(by_hand, n_learners=2)
+    study = study_of(lambda trial: scored(trial, lambda n: 0.9), n_learners=2)
     study.sampler = sampler_of(3)
     for _ in range(2):
         study.optimize(_objective(), n_trials=1)

@@ -17,8 +17,6 @@ from sklearn.naive_bayes import GaussianNB
 
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.core.limits import UNLIMITED
 from optuna_daub.core.limits import Limits
 from optuna_daub.learners import AdaptiveSamplingBoostClassifier
@@ -37,6 +35,7 @@ from tests.objective.studies import build
 from tests.objective.studies import build_linear
 from tests.objective.studies import created
 from tests.objective.studies import study_of
+from tests.study.table_study import by_formula
 
 
 def _told(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
@@ -55,13 +54,7 @@ def test_a_forgotten_sampler_is_said_once(name: str, caplog: pytest.LogCaptureFi
 
 def test_a_sampler_forgotten_in_a_begun_study_is_said(caplog: pytest.LogCaptureFixture) -> None:
     """Optuna stores no sampler. The objective is one that asks for the sizes itself."""
-
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0.0, 1.0)
-        for n in training_sizes(trial):
-            report(trial, n, x - 10.0 / n)
-        return x - 10.0 / n
-
+    objective = by_formula(lambda x, n: x - 10 / n)
     begun = created(sampler=DataAllocationSampler(seed=0, n_learners=3))
     begun.optimize(objective, n_trials=4)
     assert not _told(caplog, "resumed")

@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import optuna
+import pytest
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
@@ -571,3 +572,26 @@ def in_new_process(target: Callable[..., None], *args: Any) -> int | None:
     process.join(60)
     assert not process.is_alive(), "the study does not end"
     return process.exitcode
+
+
+def in_threads(*calls: Callable[[], object], names: Iterable[str] = ()) -> None:
+    """Make calls side by side, each in a thread that must end by itself within a minute."""
+    threads = [threading.Thread(target=call, daemon=True) for call in calls]
+    for thread, name in zip(threads, names, strict=False):
+        thread.name = name
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, then: Callable[..., Any]) -> None:
+    """Let something else happen the first time that a function is called."""
+    as_it_is = getattr(owner, name)
+
+    def call(*given: Any, **options: Any) -> Any:
+        monkeypatch.setattr(owner, name, as_it_is)
+        return then(as_it_is, *given, **options)
+
+    monkeypatch.setattr(owner, name, call)

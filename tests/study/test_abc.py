@@ -50,6 +50,7 @@ from optuna_daub.study.abc_pruner import HALF_WIDTHS
 from optuna_daub.study.abc_pruner import SCHEDULERS
 from optuna_daub.study.worker import looking
 from tests.core.policies.test_approximate_best import noisy_learners
+from tests.core.scenario import changed
 from tests.strategies import FOUR
 from tests.strategies import FOUR_SHAPES
 from tests.strategies import FOUR_SIZES
@@ -310,11 +311,8 @@ def test_the_answer_of_an_unfinished_study_is_the_best_guess() -> None:
 
 
 def test_a_study_whose_first_probe_failed_has_no_answer_yet() -> None:
-    def fail(row: int, size: int) -> None:
-        raise OSError("no connection to the data")
-
     study = abc_study()
-    study.optimize(TableObjective(FOUR, before=fail), n_trials=1, catch=OSError)
+    study.optimize(TableObjective(FOUR, before=raising(OSError)), n_trials=1, catch=OSError)
     assert best_learner(study) is None
 
 
@@ -343,14 +341,11 @@ def level(*scores: float) -> list[LearningCurve]:
 @pytest.mark.parametrize("is_loaded_again", [True, False])
 def test_an_end_without_an_answer_is_overcome_by_a_new_pruner(is_loaded_again: bool) -> None:
     """The best fails on all the data, after it has ruled all others out."""
-
-    def fail(row: int, size: int) -> None:
-        if (row, size) == (0, GRID[-1]):
-            raise MemoryError("too many rows")
-
-    known, storage = level(0.95, 0.60, 0.65), InMemoryStorage()
+    storage = InMemoryStorage()
+    before = raising(MemoryError, (0, GRID[-1]))
+    objective = TableObjective(level(0.95, 0.60, 0.65), before=before)
     study = abc_study(3, storage, **SMALL)
-    study.optimize(TableObjective(known, before=fail), n_trials=20, catch=MemoryError)
+    study.optimize(objective, n_trials=20, catch=MemoryError)
     assert best_learner(study) is None
     curves = learning_curves(study)
     assert [curve.state for curve in curves] == ["dropped"] * 3
@@ -362,7 +357,7 @@ def test_an_end_without_an_answer_is_overcome_by_a_new_pruner(is_loaded_again: b
         study = abc_study(3, storage, **SMALL)
     else:
         study.pruner = ABCPruner(**SMALL)
-    study.optimize(TableObjective(known, before=fail), n_trials=20, catch=MemoryError)
+    study.optimize(objective, n_trials=20, catch=MemoryError)
     best = answer(study)
     assert (best.learner, best.size, best.is_final) == (2, GRID[-1], True)
     assert study.best_params == {"row": 2}
@@ -371,9 +366,9 @@ def test_an_end_without_an_answer_is_overcome_by_a_new_pruner(is_loaded_again: b
 def test_a_training_score_that_is_not_finite_drops_its_learner_alone() -> None:
     """It is no report to be refused."""
     steady = level(0.80, 0.799, 0.40)
-    seen = tuple(replace(each, training_score=math.nan) for each in steady[1].observations)
+    steady[1] = changed(steady[1], lambda x: replace(x, training_score=math.nan))
     study = abc_study(3, **SMALL)
-    study.optimize(TableObjective([steady[0], LearningCurve(1, seen), steady[2]]), n_trials=20)
+    study.optimize(TableObjective(steady), n_trials=20)
     assert (final(study).learner, final(study).size) == (0, GRID[-1])
     assert "(1 failed or infeasible, of which nothing is claimed)" in final(study).promise
     (dropped,) = [curve for curve in learning_curves(study) if curve.learner == 1]

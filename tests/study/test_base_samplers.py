@@ -239,11 +239,7 @@ def test_samplers_learn_from_learners_that_were_never_trained_on_all_the_data(
 
     def near(trial: optuna.Trial) -> float:
         top, _ = hill(trial)
-        score = 0.0
-        for size in training_sizes(trial):
-            score = sign * (top - 1 / size)
-            report(trial, size, score, training_score=score)
-        return score
+        return scored(trial, score := lambda n: sign * (top - 1 / n), training_score=score)
 
     n_learners = 120
     study = table_study(n_learners, direction=direction, base=SAMPLERS[name]())
@@ -340,11 +336,8 @@ def test_generations_are_compared_though_their_members_stay_suspended(
         x, y = trial.suggest_float("x", 0, 1), 0
         if not is_conditional or trial.suggest_categorical("has y", [True, False]):
             y = trial.suggest_int("y", 0, 6)
-        score = 0.0
-        for size in training_sizes(trial):
-            score = 0.4 + x / 4 + y / 30 + 0.3 * math.sin(1000 * x + y + size) * size**-0.5
-            report(trial, size, score)
-        return score
+        skill = 0.4 + x / 4 + y / 30
+        return scored(trial, lambda n: skill + 0.3 * math.sin(1000 * x + y + n) * n**-0.5)
 
     recording = Recording(sampler(seed=0, population_size=10))
     study = open_study(recording)
@@ -369,15 +362,16 @@ def test_a_parent_whose_learner_failed_since_is_the_worst(
     sign = 1 if direction == "maximize" else -1
 
     def failing(trial: optuna.Trial) -> float:
-        (top, x), found = hill(trial), 0.0
-        for size in training_sizes(trial):
-            found = sign * (top - size**-0.5)
-            if size > SIZES[1] and x > least:
-                if score is None:
-                    raise RuntimeError
-                found = score
-            report(trial, size, found)
-        return found
+        top, x = hill(trial)
+
+        def found(n: int) -> float:
+            if n <= SIZES[1] or x <= least:
+                return sign * (top - n**-0.5)
+            if score is None:
+                raise RuntimeError
+            return score
+
+        return scored(trial, found)
 
     n_lost = 0
     for seed in (4, 3, 2, 1, 0):  # until a learner with scores is lost: with 4 at once

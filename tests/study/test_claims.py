@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
 from tests.study.table_study import final
 from tests.study.table_study import in_thread
+from tests.study.table_study import in_threads
+from tests.study.table_study import once
 from tests.study.table_study import pair
 from tests.study.table_study import raising
 from tests.study.table_study import repeats
@@ -146,15 +149,11 @@ def interrupt(study: optuna.Study, moment: str, monkeypatch: pytest.MonkeyPatch)
         "close": (ending, "warn_of_direction"),
         "state": (study._storage, "set_trial_state_values"),
     }[moment]
-    real, is_over = getattr(of, name), list[bool]()
 
-    def once(*args: Any, **kwargs: Any) -> Any:
-        if not is_over:
-            is_over.append(True)
-            raise KeyboardInterrupt
-        return real(*args, **kwargs)
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(of, name, once)
+    once(monkeypatch, of, name, interrupted)
 
 
 @pytest.mark.parametrize("is_same_thread", [False, True])
@@ -391,15 +390,7 @@ def test_waiting_threads_never_begin_one_learner_too_many(seed: int) -> None:
 
     storage = InMemoryStorage()
     studies = [table_study(3, storage=storage, base=RandomSampler(seed=i)) for i in range(4)]
-    threads = [
-        threading.Thread(target=lambda own=own: own.optimize(failing, n_trials=30), daemon=True)
-        for own in studies
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    in_threads(*(partial(own.optimize, failing, n_trials=30) for own in studies))
     assert len(learning_curves(studies[0])) == 3
 
 

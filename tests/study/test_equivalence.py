@@ -17,7 +17,9 @@ from optuna_daub import learning_curves
 from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
+from optuna_daub.core import Observation
 from optuna_daub.core import replay
+from tests.core.scenario import changed
 from tests.strategies import GRID
 from tests.strategies import known_curves
 from tests.study.table_study import RIVALS
@@ -130,14 +132,10 @@ def test_measured_tables_are_allocated_as_replay_does(
 def test_scores_above_one_and_below_zero_are_no_different() -> None:
     """Log losses, negated R^2: DAUB's decisions do not change under a x + b, a > 0."""
 
-    def moved(curve: LearningCurve) -> LearningCurve:
-        seen = tuple(
-            replace(o, score=8 * o.score - 16, training_score=8 * (o.training_score or 0) - 16)
-            for o in curve.observations
-        )
-        return LearningCurve(curve.learner, seen)
+    def moved(o: Observation) -> Observation:
+        return replace(o, score=8 * o.score - 16, training_score=8 * (o.training_score or 0) - 16)
 
-    known = [moved(curve) for curve in RIVALS]
+    known = [changed(curve, moved) for curve in RIVALS]
     study = run(known, "minimize", sizes=SIZES)
     assert study.best_value > 1
     assert probes(study) == expected()[0]

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import optuna
 import pytest
@@ -18,18 +19,19 @@ from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
-from optuna_daub import report
-from optuna_daub import training_sizes
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.study import liveness
 from optuna_daub.study.turns import Patience
+from tests.core.scenario import changed
 from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
 from tests.study.table_study import WINNER
 from tests.study.table_study import TableObjective
 from tests.study.table_study import assert_sound
+from tests.study.table_study import by_formula
+from tests.study.table_study import in_threads
 from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
 from tests.study.table_study import probes
@@ -65,15 +67,9 @@ def test_a_run_that_raises_once_is_retried_and_nothing_changes(at: tuple[int, in
 def test_a_learner_with_a_score_that_is_no_number_on_all_the_data_is_dropped_once(
     what: str, n_learners: int | None
 ) -> None:
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", 0.5, 0.9)
-        for size in training_sizes(trial):
-            scores = {"score": x - 10 / size, "training_score": x}
-            if size == 800 and x > 0.7:
-                scores[what] = math.nan
-            report(trial, size, **scores)
-        return scores["score"]
-
+    right = {"score": lambda x, n: x - 10 / n, "training_score": lambda x, n: x}
+    wrong = {what: lambda x, n: math.nan if n == 800 and x > 0.7 else right[what](x, n)}
+    objective = by_formula(low=0.5, high=0.9, **{**right, **wrong})
     study = pair(DAUBPruner(max_resource=800), RandomSampler(seed=0), n_learners=n_learners)
     study.optimize(objective, n_trials=20)
     whole = Counter(made.learner for made in allocations(study) if made.observation.size == 800)
@@ -204,11 +200,10 @@ def test_scores_that_are_no_numbers_drop_the_learner(
     direction: str, score: float, size: int
 ) -> None:
     sign = 1 if direction == "maximize" else -1
-    seen = (
-        replace(o, score=sign * score) if o.size == size else o
-        for o in RIVALS[WINNER].observations
+    spoilt = [*RIVALS]
+    spoilt[WINNER] = changed(
+        RIVALS[WINNER], lambda o: replace(o, score=sign * score) if o.size == size else o
     )
-    spoilt = [c for c in RIVALS if c.learner != WINNER] + [LearningCurve(WINNER, tuple(seen))]
     study = table_study(direction=direction)
     study.optimize(TableObjective(spoilt, sign))
     made = replayed(study.pruner.policy, without(WINNER, size))[0]
@@ -287,17 +282,8 @@ def test_one_sick_worker_of_two_drops_no_learner(
     monkeypatch.setattr(liveness, "this_worker", lambda: f"{threading.current_thread().name}|1|1")
     storage = optuna.storages.InMemoryStorage()
     pruner = None if n_learners else DAUBPruner(sizes=SIZES)
-    threads = [
-        threading.Thread(
-            target=work, args=(None if n_learners else trials,), name=name, daemon=True
-        )
-        for name, trials in (("sick", 20), ("well", 40))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    calls = [partial(work, None if n_learners else trials) for trials in (20, 40)]
+    in_threads(*calls, names=("sick", "well"))
     study = table_study(n_learners, storage=storage, pruner=pruner)
     curves = learning_curves(study)
     for curve in curves:

@@ -51,6 +51,7 @@ from tests.study.table_study import assert_sound
 from tests.study.table_study import final
 from tests.study.table_study import in_new_process
 from tests.study.table_study import in_thread
+from tests.study.table_study import once
 from tests.study.table_study import open_study
 from tests.study.table_study import probes
 from tests.study.table_study import report_row
@@ -273,17 +274,6 @@ def let_hearts_beat(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a storage in memory pass for one with heartbeats."""
     monkeypatch.setattr(log, "has_heartbeat", lambda study: True)
     monkeypatch.setattr(log, "record_heartbeat", lambda study, trial: None)
-
-
-def once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, then: Callable[..., Any]) -> None:
-    """Let something else happen the first time that a function is called."""
-    as_it_is = getattr(owner, name)
-
-    def call(*given: Any, **options: Any) -> Any:
-        monkeypatch.setattr(owner, name, as_it_is)
-        return then(as_it_is, *given, **options)
-
-    monkeypatch.setattr(owner, name, call)
 
 
 def running(study: optuna.Study) -> FrozenTrial:

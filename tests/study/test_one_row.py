@@ -21,6 +21,7 @@ from optuna_daub import one_row_per_learner
 from optuna_daub.study import one_row
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import in_thread
+from tests.study.table_study import once
 from tests.study.table_study import pair
 from tests.study.table_study import scored
 from tests.study.table_study import sqlite
@@ -192,16 +193,14 @@ def test_what_is_trained_while_the_study_is_looked_at_is_a_learner_or_no_row(
             pruner=study.pruner,
         )
     place: Any = study if moment == "get_trials" else one_row
-    looked = getattr(place, moment)
     n_known = len(learning_curves(study))
 
-    def work(*args: Any, **kwargs: Any) -> Any:
-        seen = looked(*args, **kwargs)
-        monkeypatch.setattr(place, moment, looked)
+    def work(look: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        seen = look(*args, **kwargs)
         worker.optimize(objective, catch=ArithmeticError, n_trials=8)
         return seen
 
-    monkeypatch.setattr(place, moment, work)
+    once(monkeypatch, place, moment, work)
     rows = one_row_per_learner(study).trials
     assert len(learning_curves(study)) > n_known
     assert len(rows) >= n_known

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,11 +25,11 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import DAUB
 from optuna_daub.core import LearningCurve
-from optuna_daub.core import Observation
 from optuna_daub.core import Projection
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.core import next_of_grid
 from optuna_daub.core import projected_bound
+from tests.core.scenario import changed
 from tests.strategies import GRID
 from tests.strategies import known_curves
 from tests.study.table_study import RIVALS
@@ -160,10 +161,7 @@ def test_the_pair_works_with_a_plain_objective_that_starts_over() -> None:
 
 
 def test_missing_training_scores_are_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    known = [
-        LearningCurve(c.learner, tuple(Observation(o.size, o.score) for o in c.observations))
-        for c in RIVALS
-    ]
+    known = [changed(c, lambda o: replace(o, training_score=None)) for c in RIVALS]
     table_study().optimize(TableObjective(known))
     assert sum("No training score" in r.getMessage() for r in caplog.records) == 1
 

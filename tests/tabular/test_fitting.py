@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from io import TextIOWrapper
 from pathlib import Path
@@ -306,24 +307,7 @@ def test_words_for_progress_need_a_function() -> None:
         fit(table(), "target", say="print")  # type: ignore[arg-type]
 
 
-class Ready(Exception):
-    """The error instead of a search: the arguments were taken."""
-
-
-def asked(**given: Any) -> None:
-    """Call `fit` up to its search."""
-
-    def no_search(*_: Any) -> None:
-        raise Ready
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Search, "run", no_search)
-        try:
-            fit(**given)
-        except Ready:
-            return
-
-
+asked = partial(arguments.up_to, Search, "run", fit)
 FIT = Case(
     asked,
     {"table": table(60), "target": "target", "say": None, "models": ["linear"]},

@@ -10,8 +10,8 @@ from optuna_daub.visualization._allocations import AllocationsRecord
 from optuna_daub.visualization._allocations import Layer
 from optuna_daub.visualization._allocations import allocations_record
 from optuna_daub.visualization._axes import size_colors
+from tests.study.table_study import reporting
 from tests.visualization import studies
-from tests.visualization.studies import RIVALS
 from tests.visualization.studies import SIZES
 
 
@@ -54,17 +54,8 @@ def test_seconds_where_every_probe_was_timed_else_examples() -> None:
 
 
 def test_unmeasured_seconds_cost_nothing() -> None:
-    def objective(trial: optuna.Trial) -> float:
-        """Report as any objective of Optuna does."""
-        trial.suggest_categorical("name", list(RIVALS))
-        for size in studies.SIZES:
-            trial.report(0.5, size)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        return 0.5
-
     study = studies.new_study()
-    study.optimize(objective)
+    study.optimize(reporting(studies.SIZES))
     record = allocations_record(study, "seconds", 60)
     assert (record.spent, record.everything) == (0.0, 0.0)
 

@@ -9,9 +9,7 @@ from optuna.samplers import RandomSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
-from optuna_daub import report
 from optuna_daub import sample_agreement
-from optuna_daub import training_sizes
 from optuna_daub import what_if
 from optuna_daub.study.one_row import learner_rows
 from optuna_daub.visualization._allocations import allocations_record
@@ -20,6 +18,7 @@ from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._search_history import search_history_picture
 from optuna_daub.visualization._search_history import search_history_record
 from tests.study.table_study import pair
+from tests.study.table_study import scored
 from tests.visualization import studies
 from tests.visualization.studies import SIZES
 
@@ -139,11 +138,10 @@ def test_a_study_without_a_model_on_all_the_data_says_so() -> None:
 def rejecting(trial: optuna.Trial) -> float:
     """Return a score; learners above 0.78 fail once they were scored on all the data."""
     skill = trial.suggest_float("skill", 0.5, 0.9)
-    for size in training_sizes(trial):
-        report(trial, size, skill - 10 / size, seconds=size / 100)
+    score = scored(trial, lambda n: skill - 10 / n, seconds=lambda n: n / 100)
     if skill > 0.78:
         raise ArithmeticError("the model cannot be stored")
-    return skill - 10 / size
+    return score
 
 
 def test_a_learner_that_failed_is_not_the_best_and_its_trainings_are_paid_for() -> None:

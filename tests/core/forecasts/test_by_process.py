@@ -30,6 +30,8 @@ from optuna_daub.core.proposals import Given
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
+from tests.core.scenario import all_changed
+from tests.core.scenario import changed
 
 
 SIZES = (250, 1000, 4000, 16000)
@@ -72,17 +74,12 @@ def sd_of(forecast: Any) -> NDArray[np.float64]:
 
 def with_seconds(pool: Pool, seconds: Callable[[float], float]) -> Pool:
     """Return the pool with trainings whose seconds depend on the rate, and are as the size."""
-    curves = [
-        replace(
-            curve,
-            observations=tuple(
-                replace(seen, seconds=seconds(curve.parameters["rate"]) * seen.size)
-                for seen in curve.observations
-            ),
-        )
-        for curve in pool.curves.values()
-    ]
-    return replace(pool, curves=Curves(curves))
+
+    def timed(curve: LearningCurve) -> LearningCurve:
+        pace = seconds(curve.parameters["rate"])
+        return changed(curve, lambda seen: replace(seen, seconds=pace * seen.size))
+
+    return replace(pool, curves=Curves(map(timed, pool.curves.values())))
 
 
 def test_what_costs_more_is_believed_to_be_better() -> None:
@@ -119,14 +116,7 @@ def test_another_machine_changes_no_forecast(factor: float) -> None:
 
 
 def with_scores(pool: Pool, factor: float, shift: float) -> Pool:
-    curves = [
-        replace(
-            c,
-            observations=tuple(replace(x, score=factor * x.score + shift) for x in c.observations),
-        )
-        for c in pool.curves.values()
-    ]
-    return replace(pool, curves=Curves(curves))
+    return all_changed(pool, lambda seen: replace(seen, score=factor * seen.score + shift))
 
 
 @pytest.mark.parametrize("size", [1000, FULL])

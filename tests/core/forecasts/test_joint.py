@@ -23,6 +23,7 @@ from optuna_daub.core.forecasts.joint import Joint
 from optuna_daub.core.forecasts.joint import fitted
 from optuna_daub.core.proposals import Given
 from optuna_daub.core.proposals import LikeRecent
+from tests.core.scenario import all_changed
 
 
 SIZES = (500, 750, 1125, 1688, 2532, 3798, 5697, 8000)
@@ -143,14 +144,7 @@ def test_a_look_shows_what_the_forecast_would_change_by(at: int) -> None:
 def test_affine_changes_of_scores_change_forecasts_alike(
     pool: Pool, factor: float, shift: int
 ) -> None:
-    changed = Pool(
-        Curves(
-            LearningCurve(
-                i, tuple(Observation(x.size, factor * x.score + shift) for x in c.observations)
-            )
-            for i, c in pool.curves.items()
-        )
-    )
+    changed = all_changed(pool, lambda x: replace(x, score=factor * x.score + shift))
     before, after = Joint().forecasts(pool, FULL).all, Joint().forecasts(changed, FULL).all
     for level in (0.05, 0.5, 0.95):
         expected = factor * before.quantile(level) + shift
@@ -161,12 +155,7 @@ def test_affine_changes_of_scores_change_forecasts_alike(
 @given(pool=pools())
 def test_powers_of_four_change_no_digit_of_a_forecast(factor: float, pool: Pool) -> None:
     """The squares of scores below 1e-162 are 0."""
-    changed = Pool(
-        Curves(
-            curve(i, {x.size: factor * x.score for x in c.observations})
-            for i, c in pool.curves.items()
-        )
-    )
+    changed = all_changed(pool, lambda x: replace(x, score=factor * x.score))
     before, after = Joint().forecasts(pool, FULL).all, Joint().forecasts(changed, FULL).all
     assert np.all(after.quantile(0.95) == factor * before.quantile(0.95))
     new, other = (newcomer(each) for each in (pool, changed))

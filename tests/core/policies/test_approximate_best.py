@@ -34,6 +34,7 @@ from optuna_daub.core.policies.schedulers import Scheduler
 from optuna_daub.core.policies.schedulers import gradient_ci
 from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import ucb
+from tests.core.scenario import changed
 from tests.core.scenario import said
 from tests.core.stepping import steps
 from tests.oracles import Abc
@@ -407,12 +408,8 @@ def test_the_end_without_an_answer_names_the_best_of_those_ruled_out() -> None:
 def test_a_training_score_that_is_not_finite_drops_its_learner_alone(size: int) -> None:
     abc = ABC(GRID, 10_000)
     close = [level(i, score) for i, score in enumerate((0.80, 0.799, 0.40))]
-    broken = replace(
-        close[1],
-        observations=tuple(
-            replace(seen, training_score=math.nan) if seen.size == size else seen
-            for seen in close[1].observations
-        ),
+    broken = changed(
+        close[1], lambda x: replace(x, training_score=math.nan) if x.size == size else x
     )
     *decisions, last = replay(abc, [close[0], broken, close[2]])
     (dropped,) = [d for d in decisions if isinstance(d, Drop) and d.learner == 1]
