@@ -146,6 +146,32 @@ def power_laws(draw: st.DrawFn, sizes: tuple[int, ...], count: int = 6) -> list[
     return [power_law(learner, sizes, *shape) for learner, shape in enumerate(drawn)]
 
 
+@st.composite
+def noisy_learners(
+    draw: st.DrawFn,
+    grid: tuple[int, ...],
+    most_scored_on: tuple[int, ...] = (10_000, 10_000, 9000),
+) -> list[LearningCurve]:
+    """Learners whose scores are noisy at every size, and of which each has a pace of its own."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    found = []
+    for i in range(draw(st.integers(1, 7))):
+        end, gap, pace = rng.uniform(0.6, 0.95), rng.uniform(0.2, 3), rng.uniform(0.1, 5)
+        noise = rng.normal(0, 0.3, (len(grid), 2))
+        probes = [
+            Observation(
+                size,
+                float(np.clip(end + (test - gap) / math.sqrt(size), 0, 1)),
+                float(np.clip(end + (train + gap) / math.sqrt(size), 0, 1)),
+                min(2 * size, draw(st.sampled_from(most_scored_on))),
+                seconds=float(pace * size * rng.uniform(0.8, 1.2)),
+            )
+            for size, (train, test) in zip(grid, noise, strict=True)
+        ]
+        found.append(LearningCurve(i, tuple(probes)))
+    return found
+
+
 costs = st.builds(Cost, st.integers(0, 10**9), st.floats(0, 1e6))
 
 

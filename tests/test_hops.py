@@ -3,64 +3,20 @@
 from __future__ import annotations
 
 import ast
-import gc
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import optuna
 import pytest
 
-import optuna_daub
 from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import records
-
-
-PACKAGE = str(Path(optuna_daub.__file__).parent)
-
-
-class Trace:
-    """The files of this package in which something is called, one after the other."""
-
-    def __init__(self) -> None:
-        self.files: list[str] = []
-
-    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Note the file of a function that is called."""
-        name = frame.f_code.co_filename
-        if event == "call" and name.startswith(PACKAGE):
-            self.files.append(name.removeprefix(PACKAGE + "/"))
-
-    @property
-    def moves(self) -> int:
-        """Number of times that another file is entered than the last one."""
-        return sum(later != earlier for earlier, later in pairwise(["", *self.files]))
-
-    def within(self, layer: str) -> Trace:
-        """Return the trace of one layer's own files."""
-        part = Trace()
-        part.files = [name for name in self.files if name.startswith(f"{layer}/")]
-        return part
-
-
-@contextmanager
-def traced() -> Iterator[Trace]:
-    """Trace what is called within, without finalizers of other studies."""
-    trace = Trace()
-    gc.disable()
-    sys.setprofile(trace)
-    try:
-        yield trace
-    finally:
-        sys.setprofile(None)
-        gc.enable()
+from tests.tracing import PACKAGE
+from tests.tracing import Trace
+from tests.tracing import traced
 
 
 def ways(pruner: optuna.pruners.BasePruner, **options: Any) -> tuple[list[Trace], list[Trace]]:
@@ -103,7 +59,7 @@ PRUNERS: dict[str, tuple[optuna.pruners.BasePruner, dict[str, Any]]] = {
 }
 
 MOST: dict[str, tuple[int, int]] = {"suspended": (9, 23), "started": (9, 26)}
-"""Files and moves of the study layer on either way; `python tests/test_hops.py` prints them."""
+"""Files and moves of the study layer on either way; `python -m tests.test_hops` prints them."""
 
 MOST_AT_ALL: dict[str, tuple[int, int]] = {"suspended": (17, 50), "started": (12, 33)}
 """Files and moves of the whole package with the paper's rule, the core's part included."""

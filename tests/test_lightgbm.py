@@ -31,9 +31,9 @@ from optuna_daub.lightgbm import tune
 from optuna_daub.spaces import first_points
 from optuna_daub.spaces.lightgbm_params import ALIASES
 from optuna_daub.spaces.lightgbm_params import checked_params
-from tests import test_arguments as arguments
-from tests.test_arguments import Case
-from tests.test_arguments import Hostile
+from tests import arguments
+from tests.arguments import Case
+from tests.arguments import Hostile
 
 
 lightgbm = pytest.importorskip("lightgbm")

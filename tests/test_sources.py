@@ -206,6 +206,22 @@ def test_messages_cut_values_that_are_long() -> None:
     assert whole_values("raise ValueError('but got ' + repr(x))") == [1]
 
 
+OF_A_TEST = re.compile(r"from tests[.\w]* import test_|(from|import) tests[.\w]*\.test_")
+"""Imports from a module of tests, in a program within a text as well."""
+
+
+def test_no_module_imports_from_a_module_of_tests() -> None:
+    """A helper of several modules stands in one of its own, which is no test."""
+    found = {str(path): OF_A_TEST.findall(path.read_text()) for path in files_of("tests")}
+    assert {path: imports for path, imports in found.items() if imports} == {}
+
+
+@pytest.mark.parametrize("source", ["from tests.{}a import b", "from tests import {}a as b"])
+def test_the_check_of_imports_can_fail(source: str) -> None:
+    assert OF_A_TEST.search(source.format("test_"))
+    assert not OF_A_TEST.search(source.format(""))
+
+
 if __name__ == "__main__":
     import sys
 

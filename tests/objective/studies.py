@@ -27,6 +27,24 @@ X, Y = make_classification(200, 6, n_informative=4, n_classes=3, random_state=0)
 X_REG, Y_REG = make_regression(200, 4, noise=30, random_state=0)
 
 
+REGRESSION = {
+    "explained_variance",
+    "neg_max_error",
+    "neg_mean_absolute_error",
+    "neg_mean_squared_error",
+    "neg_root_mean_squared_error",
+    "neg_mean_squared_log_error",
+    "neg_root_mean_squared_log_error",
+    "neg_median_absolute_error",
+    "r2",
+    "neg_mean_poisson_deviance",
+    "neg_mean_gamma_deviance",
+    "neg_mean_absolute_percentage_error",
+    "d2_absolute_error_score",
+}
+"""The part "Regression" of the table of scorers in scikit-learn's user guide."""
+
+
 def build(trial: optuna.Trial) -> Any:
     return GaussianNB(var_smoothing=trial.suggest_float("var_smoothing", 1e-9, 1e-1, log=True))
 

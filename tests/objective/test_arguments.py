@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 
 from optuna_daub.objective import TrainingSizeObjective
+from tests.arguments import LONGEST_REFUSAL
+from tests.arguments import Hostile
 from tests.objective.studies import X
 from tests.objective.studies import Y
 from tests.objective.studies import build
-from tests.test_arguments import LONGEST_REFUSAL
-from tests.test_arguments import Hostile
 
 
 ODD: list[Any] = [

@@ -33,11 +33,11 @@ from sklearn.tree import DecisionTreeRegressor
 
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.sklearn import DataAllocationSearchCV
+from tests.objective.studies import REGRESSION
 from tests.objective.studies import Witness
 from tests.objective.studies import numbered
 from tests.objective.studies import study_of
 from tests.objective.studies import witness
-from tests.objective.test_scoring import REGRESSION
 
 
 N = 240

@@ -18,6 +18,7 @@ from sklearn.metrics import mean_squared_error
 from optuna_daub.learners import sequential_score
 from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.objective.scoring import checked_scoring
+from tests.objective.studies import REGRESSION
 from tests.objective.studies import X_REG
 from tests.objective.studies import Y_REG
 from tests.objective.studies import Witness
@@ -28,24 +29,6 @@ from tests.objective.studies import numbered
 from tests.objective.studies import observations
 from tests.objective.studies import study_of
 from tests.objective.studies import witness
-
-
-REGRESSION = {
-    "explained_variance",
-    "neg_max_error",
-    "neg_mean_absolute_error",
-    "neg_mean_squared_error",
-    "neg_root_mean_squared_error",
-    "neg_mean_squared_log_error",
-    "neg_root_mean_squared_log_error",
-    "neg_median_absolute_error",
-    "r2",
-    "neg_mean_poisson_deviance",
-    "neg_mean_gamma_deviance",
-    "neg_mean_absolute_percentage_error",
-    "d2_absolute_error_score",
-}
-"""The part "Regression" of the table of scorers in scikit-learn's user guide."""
 
 
 def squared_error(estimator: Any, X: Any, y: Any) -> float:

@@ -9,9 +9,7 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
         "tests.study.process_study",
-        "tests.study.table_study",
-        "tests.study.test_liveness",
-        "tests.study.test_restart",
+        "tests.study.forked",
         # What a database is opened with, which Optuna imports when the first one is.
         "alembic.command",
         "optuna.storages._rdb.models",

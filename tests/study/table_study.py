@@ -52,7 +52,6 @@ from optuna_daub.study.results import BestLearner
 from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
 from tests.strategies import power_law
-from tests.study.forks import CONTEXT
 
 
 @event.listens_for(Engine, "connect")
@@ -186,6 +185,17 @@ def conditional(trial: optuna.Trial) -> float:
         return trained(trial, 0.5 + trial.suggest_float("depth", 1, 20) / 50)
     skill = 0.4 + trial.suggest_float("penalty", 0.05, 1, log=True) / 4
     return trained(trial, skill + 0.1 * trial.suggest_categorical("scaled", [True, False]))
+
+
+def bits(trial: optuna.Trial) -> float:
+    """Train one of the two learners that there are."""
+    return trained(trial, 0.5 + 0.2 * trial.suggest_categorical("on", [True, False]))
+
+
+def alike(trial: optuna.Trial) -> float:
+    """Optuna stores the first of the choices that are equal, False for 0 and True for 1."""
+    choice = trial.suggest_categorical("choice", [None, False, 0, True, 1, "a"])
+    return trained(trial, 0.4 + 0.1 * trial.suggest_int("i", 0, 1) + 0.2 * (choice is None))
 
 
 def stop_at(*counts: int) -> Callable[[optuna.Study, FrozenTrial], None]:
@@ -384,6 +394,11 @@ def probes(study: optuna.Study) -> list[tuple[int, int]]:
     ]
 
 
+def outcome(study: optuna.Study) -> list[tuple[Any, ...]]:
+    """Return the parameters, the state and the scores of each trial."""
+    return [(t.params, t.state, t.intermediate_values) for t in study.trials]
+
+
 def runs(study: optuna.Study) -> list[tuple[FrozenTrial, Run]]:
     """Return the trials that ran a learner, with what they were assigned."""
     assigned = [(trial, records.read_run(trial)) for trial in study.trials]
@@ -563,15 +578,6 @@ def in_thread(call: Callable[[], object]) -> list[BaseException]:
     thread.join(30)
     assert not thread.is_alive(), "it waits for ever"
     return raised
-
-
-def in_new_process(target: Callable[..., None], *args: Any) -> int | None:
-    """Run a function of a test module in a process of its own and return its exit code."""
-    process = CONTEXT.Process(target=target, args=args)
-    process.start()
-    process.join(60)
-    assert not process.is_alive(), "the study does not end"
-    return process.exitcode
 
 
 def in_threads(*calls: Callable[[], object], names: Iterable[str] = ()) -> None:

@@ -49,11 +49,11 @@ from optuna_daub.study import worker as workers
 from optuna_daub.study.abc_pruner import HALF_WIDTHS
 from optuna_daub.study.abc_pruner import SCHEDULERS
 from optuna_daub.study.worker import looking
-from tests.core.policies.test_approximate_best import noisy_learners
 from tests.core.scenario import changed
 from tests.strategies import FOUR
 from tests.strategies import FOUR_SHAPES
 from tests.strategies import FOUR_SIZES
+from tests.strategies import noisy_learners
 from tests.study.table_study import Formula
 from tests.study.table_study import InOrder
 from tests.study.table_study import Objective

@@ -38,6 +38,8 @@ from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
 from tests.study import releases
+from tests.study.forked import in_new_process
+from tests.study.forked import is_another
 from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -49,7 +51,6 @@ from tests.study.table_study import answer
 from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import assert_sound
 from tests.study.table_study import final
-from tests.study.table_study import in_new_process
 from tests.study.table_study import in_thread
 from tests.study.table_study import once
 from tests.study.table_study import open_study
@@ -177,13 +178,8 @@ def test_machines_of_one_name_are_told_apart() -> None:
         assert len(MACHINE.split("/")[1]) == 16
 
 
-def _is_another(worker: str) -> None:
-    assert liveness.this_worker() != worker
-    assert not liveness.is_dead(worker)
-
-
 def test_each_process_is_a_worker_of_its_own() -> None:
-    assert in_new_process(_is_another, liveness.this_worker()) == 0
+    assert in_new_process(is_another, liveness.this_worker()) == 0
 
 
 # A worker that was taken for dead and is not

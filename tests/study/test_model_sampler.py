@@ -24,9 +24,12 @@ from optuna_daub.study.records import word
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import Objective
+from tests.study.table_study import alike
 from tests.study.table_study import assert_sound
+from tests.study.table_study import bits
 from tests.study.table_study import conditional
 from tests.study.table_study import open_study
+from tests.study.table_study import outcome
 from tests.study.table_study import pair
 from tests.study.table_study import stop_at
 from tests.study.table_study import trained
@@ -36,10 +39,6 @@ try:
     from optuna.testing import pytest_samplers as testing
 except ImportError:  # before Optuna 4.8
     testing = None  # type: ignore[assignment]
-
-
-def model_study(seed: int | None = 0, **options: Any) -> optuna.Study:
-    return open_study(seed=seed, **options)
 
 
 def points(study: optuna.Study) -> list[str]:
@@ -92,7 +91,7 @@ SPACES = [conditional, layers, ranges, mixed, widening, moving, fixed]
 
 @pytest.mark.parametrize("objective", SPACES)
 def test_any_space_is_searched_and_no_point_twice(objective: Objective) -> None:
-    study = model_study()
+    study = open_study(seed=0)
     study.optimize(objective, n_trials=18)
     assert len(study.trials) == 18
     assert_each_once(study)
@@ -108,25 +107,15 @@ def test_any_space_is_searched_and_no_point_twice(objective: Objective) -> None:
 )
 def test_it_comes_to_what_is_good(objective: Objective, best: float) -> None:
     """It comes near the best point of the space, which none drawn at random at first is."""
-    study = model_study()
+    study = open_study(seed=0)
     study.optimize(objective, n_trials=32)
     skill = [curve.observations[0].score for curve in learning_curves(study)]
     assert max(skill) > best - 0.04 > max(skill[:3])
 
 
-def bits(trial: optuna.Trial) -> float:
-    return trained(trial, 0.5 + 0.2 * trial.suggest_categorical("on", [True, False]))
-
-
-def alike(trial: optuna.Trial) -> float:
-    """Optuna stores the first of the choices that are equal, False for 0 and True for 1."""
-    choice = trial.suggest_categorical("choice", [None, False, 0, True, 1, "a"])
-    return trained(trial, 0.4 + 0.1 * trial.suggest_int("i", 0, 1) + 0.2 * (choice is None))
-
-
 @pytest.mark.parametrize("n_learners", [None, 6])
 def test_what_is_enqueued_comes_first_and_is_one_learner(n_learners: int | None) -> None:
-    study = model_study(n_learners=n_learners)
+    study = open_study(seed=0, n_learners=n_learners)
     given = [{"x": 0.25}, {"x": 0.25}, {"x": 0.75, "kind": "tree"}, {"ghost": 3}]
     for params in given:
         study.enqueue_trial(params)
@@ -141,7 +130,7 @@ def test_what_is_enqueued_comes_first_and_is_one_learner(n_learners: int | None)
 
 
 def test_all_points_of_a_small_space_may_be_enqueued() -> None:
-    study = model_study()
+    study = open_study(seed=0)
     for on in (True, False, True):
         study.enqueue_trial({"on": on})
     study.enqueue_trial({"ghost": 1})  # for which nothing new is left to propose
@@ -152,33 +141,29 @@ def test_all_points_of_a_small_space_may_be_enqueued() -> None:
 
 @pytest.mark.parametrize("objective", [conditional, alike])
 def test_threads_propose_different_points(objective: Objective) -> None:
-    study = model_study()
+    study = open_study(seed=0)
     study.optimize(objective, n_trials=16, n_jobs=2)
     assert_each_once(study)
-
-
-def made(study: optuna.Study) -> list[tuple[Any, ...]]:
-    return [(t.params, t.state, t.intermediate_values) for t in study.trials]
 
 
 @pytest.mark.parametrize(
     ("seeds", "is_same"), [((3, 3), True), ((3, 4), False), ((None, None), False)]
 )
 def test_the_same_seed_is_the_same_study(seeds: tuple[int | None, ...], is_same: bool) -> None:
-    one, other = map(model_study, seeds)
+    one, other = (open_study(seed=seed) for seed in seeds)
     for study in (one, other):
         study.optimize(conditional, n_trials=12)
-    assert (made(one) == made(other)) is is_same
+    assert (outcome(one) == outcome(other)) is is_same
 
 
 @pytest.mark.slow
 def test_the_same_seed_is_the_same_study_in_another_process() -> None:
     """Hashes of texts differ between processes, and so does the order of sets of them."""
     program = (
-        "from tests.study.test_model_sampler import *\n"
-        "study = model_study(3)\n"
+        "from tests.study.table_study import conditional, open_study, outcome\n"
+        "study = open_study(seed=3)\n"
         "study.optimize(conditional, n_trials=12)\n"
-        "print(made(study))"
+        "print(outcome(study))"
     )
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     printed = subprocess.run(
@@ -188,21 +173,21 @@ def test_the_same_seed_is_the_same_study_in_another_process() -> None:
         text=True,
         check=True,
     ).stdout
-    study = model_study(3)
+    study = open_study(seed=3)
     study.optimize(conditional, n_trials=12)
-    assert printed == f"{made(study)}\n"
+    assert printed == f"{outcome(study)}\n"
     assert "depth" in printed
 
 
 def test_a_sampler_that_was_pickled_goes_on_as_if_it_was_not() -> None:
-    whole, parts = model_study(5), model_study(5)
+    whole, parts = open_study(seed=5), open_study(seed=5)
     for study in (whole, parts):
         study.optimize(conditional, callbacks=[stop_at(7, 14)])
         if study is parts:
             study.sampler = pickle.loads(pickle.dumps(study.sampler))
         study.optimize(conditional, callbacks=[stop_at(7, 14)])
     assert len(whole.trials) == 14
-    assert made(whole) == made(parts)
+    assert outcome(whole) == outcome(parts)
 
 
 def test_a_seed_is_not_given_beside_another_sampler() -> None:

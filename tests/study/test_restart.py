@@ -25,6 +25,9 @@ from optuna_daub.study.known import Known
 from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
 from tests.study import releases
+from tests.study.forked import be_killed
+from tests.study.forked import go_on
+from tests.study.forked import in_new_process
 from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -35,8 +38,6 @@ from tests.study.table_study import assert_sound
 from tests.study.table_study import by_formula
 from tests.study.table_study import expected
 from tests.study.table_study import final
-from tests.study.table_study import in_new_process
-from tests.study.table_study import killing
 from tests.study.table_study import one_number
 from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
@@ -52,14 +53,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalW
 
 TWO = MADE_OF_TWO, WINNER_OF_TWO = expected(2)
 """The same of two learners: enough where each look at a database takes its time."""
-
-
-def _killed(url: str, when: str, row: int, size: int) -> None:
-    table_study(2, storage=url).optimize(TableObjective(**{when: killing(row, size)}))
-
-
-def _go_on(url: str) -> None:
-    table_study(2, storage=url).optimize(TableObjective())
 
 
 def assert_same_answer(
@@ -94,8 +87,8 @@ def test_stopped_after_every_number_of_trials() -> None:
 )
 def test_killed_at_a_probe_it_goes_on(tmp_path: Path, when: str, at: tuple[int, int]) -> None:
     url = sqlite(tmp_path)
-    assert in_new_process(_killed, url, when, *at) == -signal.SIGKILL
-    assert in_new_process(_go_on, url) == 0
+    assert in_new_process(be_killed, url, when, *at) == -signal.SIGKILL
+    assert in_new_process(go_on, url) == 0
     study = table_study(2, storage=url)
     assert study.best_trial.params["row"] == WINNER_OF_TWO
     assert study.best_trial.last_step == SIZES[-1]
@@ -109,8 +102,8 @@ def test_killed_at_a_probe_it_goes_on(tmp_path: Path, when: str, at: tuple[int, 
 def test_kills_do_not_add_up_to_a_drop(tmp_path: Path) -> None:
     url = sqlite(tmp_path)
     for _ in range(3):
-        assert in_new_process(_killed, url, "before", *MADE_OF_TWO[4]) == -signal.SIGKILL
-    _go_on(url)
+        assert in_new_process(be_killed, url, "before", *MADE_OF_TWO[4]) == -signal.SIGKILL
+    go_on(url)
     assert_same_answer(table_study(2, storage=url), TWO)
 
 
@@ -175,7 +168,7 @@ def test_ctrl_c_amid_a_write_to_sqlite_locks_nothing(kth: int, tmp_path: Path) -
     # Optuna, interrupted as it tells, asks for a variable of its own that it has not set.
     with pytest.raises((KeyboardInterrupt, UnboundLocalError)):
         study.optimize(TableObjective())
-    _go_on(sqlite(tmp_path))
+    go_on(sqlite(tmp_path))
     assert_same_answer(table_study(2, storage=sqlite(tmp_path)), TWO)
 
 

@@ -46,7 +46,7 @@ from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization import plot_sample_agreement
 from optuna_daub.visualization import plot_search_history
 from optuna_daub.visualization import plot_upper_bounds
-from tests.core.forecasts.test_every_forecaster import FORECASTERS
+from tests.core.forecasts import FORECASTERS
 from tests.study.table_study import by_formula
 from tests.study.table_study import pair
 from tests.study.table_study import sqlite

@@ -30,8 +30,10 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import WINNER
 from tests.study.table_study import Objective
 from tests.study.table_study import TableObjective
+from tests.study.table_study import alike
 from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import assert_sound
+from tests.study.table_study import bits
 from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import open_study
@@ -39,8 +41,6 @@ from tests.study.table_study import probes
 from tests.study.table_study import repeats
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
-from tests.study.test_model_sampler import alike
-from tests.study.test_model_sampler import bits
 
 
 def six_points(trial: optuna.Trial) -> float:

@@ -39,9 +39,9 @@ from optuna_daub.tabular.search import Search
 from optuna_daub.tabular.search import Searched
 from optuna_daub.tabular.search import _Kept
 from optuna_daub.tabular.target import checked_target
-from tests.tabular.test_fitting import N
-from tests.tabular.test_fitting import table
-from tests.tabular.test_fitting import told
+from tests.tabular.tables import N
+from tests.tabular.tables import table
+from tests.tabular.tables import told
 
 
 pandas = pytest.importorskip("pandas")

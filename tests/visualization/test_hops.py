@@ -11,7 +11,7 @@ import pytest
 from optuna_daub import learning_curves
 from optuna_daub.visualization import plot_learning_curves
 from optuna_daub.visualization.matplotlib import plot_learning_curves as plot_by_matplotlib
-from tests.test_hops import traced
+from tests.tracing import traced
 from tests.visualization import studies
 
 

@@ -12,23 +12,14 @@ from hypothesis import strategies as st
 
 from optuna_daub.core import Curves
 from optuna_daub.core import Forecaster
-from optuna_daub.core import Joint
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
-from optuna_daub.core import Process
-from optuna_daub.core import Projection
 from optuna_daub.core.proposals import Given
+from tests.core.forecasts import FORECASTERS
 from tests.strategies import GRID
 from tests.strategies import pools
 
-
-FORECASTERS: dict[str, Forecaster] = {
-    "projection": Projection(),
-    "projection, no training score": Projection(use_training_score=False),
-    "joint": Joint(),
-    "process": Process(4000),
-}
 
 every = pytest.mark.parametrize("forecaster", FORECASTERS.values(), ids=FORECASTERS)
 

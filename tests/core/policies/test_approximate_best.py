@@ -40,6 +40,7 @@ from tests.core.stepping import steps
 from tests.oracles import Abc
 from tests.strategies import FOUR
 from tests.strategies import FOUR_SIZES
+from tests.strategies import noisy_learners
 
 
 every_scheduler = pytest.mark.parametrize("scheduler", [gradient_ci, ucb, round_robin])
@@ -112,33 +113,8 @@ def test_refit_trains_the_answer_on_all_the_data_at_once() -> None:
 GRID = (1000, 2000, 4000, 8000, 16_000, 32_000)
 
 
-@st.composite
-def noisy_learners(
-    draw: st.DrawFn,
-    grid: tuple[int, ...] = GRID,
-    most_scored_on: tuple[int, ...] = (10_000, 10_000, 9000),
-) -> list[LearningCurve]:
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    found = []
-    for i in range(draw(st.integers(1, 7))):
-        end, gap, pace = rng.uniform(0.6, 0.95), rng.uniform(0.2, 3), rng.uniform(0.1, 5)
-        noise = rng.normal(0, 0.3, (len(grid), 2))
-        probes = [
-            Observation(
-                size,
-                float(np.clip(end + (test - gap) / math.sqrt(size), 0, 1)),
-                float(np.clip(end + (train + gap) / math.sqrt(size), 0, 1)),
-                min(2 * size, draw(st.sampled_from(most_scored_on))),
-                seconds=float(pace * size * rng.uniform(0.8, 1.2)),
-            )
-            for size, (train, test) in zip(grid, noise, strict=True)
-        ]
-        found.append(LearningCurve(i, tuple(probes)))
-    return found
-
-
 @every_scheduler
-@given(known=noisy_learners(), epsilon=st.sampled_from([0.01, 0.05, 0.2]))
+@given(known=noisy_learners(GRID), epsilon=st.sampled_from([0.01, 0.05, 0.2]))
 def test_decides_as_the_transcription_does(
     scheduler: Scheduler, known: list[LearningCurve], epsilon: float
 ) -> None:
@@ -226,7 +202,7 @@ def level(learner: int, score: float) -> LearningCurve:
     return LearningCurve(learner, tuple(seen))
 
 
-@given(known=noisy_learners(), upto=st.lists(st.integers(0, 6), min_size=7, max_size=7))
+@given(known=noisy_learners(GRID), upto=st.lists(st.integers(0, 6), min_size=7, max_size=7))
 def test_the_best_guess_has_the_smaller_gap(known: list[LearningCurve], upto: list[int]) -> None:
     abc = ABC(GRID, 10_000)
     pool = Pool(

@@ -42,7 +42,7 @@ from optuna_daub.core.decision import why_not
 from optuna_daub.core.intervals import clopper_pearson
 from optuna_daub.core.intervals import massart
 from optuna_daub.core.policies.closed_pool import PRICE
-from tests.core.forecasts import test_every_forecaster
+from tests.core import forecasts
 from tests.core.intervals import INEQUALITIES
 from tests.core.stepping import Step
 from tests.core.stepping import flat
@@ -69,7 +69,7 @@ def straight_to_the_end(curve: LearningCurve, sizes: tuple[int, ...]) -> int:
     return sizes[-1]
 
 
-FORECASTERS: dict[str, Forecaster] = {**test_every_forecaster.FORECASTERS}
+FORECASTERS: dict[str, Forecaster] = {**forecasts.FORECASTERS}
 FORECASTERS["process"] = Process(SIZES[-1])
 UNTIMED = Process(SIZES[-1], is_timed=False)
 STEPS: dict[str, StepRule] = {"next": next_of_grid, "straight": straight_to_the_end}
