@@ -177,10 +177,6 @@ class TestPages:
         written = writes_of(study, "set_study_system_attr", lambda: update_dashboard(study))
         assert written == []
 
-    def test_a_foreign_pruner_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="depend on its rule"):
-            update_dashboard(optuna.create_study())
-
 
 class TestNotes:
     def test_a_finished_study(self) -> None:

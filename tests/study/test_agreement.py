@@ -275,8 +275,3 @@ def test_a_loss_of_any_scale_is_a_number_of_its_own(scale: float) -> None:
     row = str(found).splitlines()[1].split()
     assert float(row[-1]) == pytest.approx(found.sizes[0].lost, rel=1e-3)
     assert row[-1] != "0.0000"
-
-
-def test_another_pruner_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"depend on its rule"):
-        sample_agreement(optuna.create_study(pruner=optuna.pruners.NopPruner()))

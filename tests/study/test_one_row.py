@@ -281,11 +281,6 @@ def test_the_same_from_a_database(tmp_path: Path) -> None:
         assert row.user_attrs == other.user_attrs
 
 
-def test_a_foreign_pruner_is_refused() -> None:
-    with pytest.raises(ValueError, match="depend on its rule"):
-        one_row_per_learner(optuna.create_study())
-
-
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_the_metric_keeps_its_name() -> None:
     study = studies.finished()

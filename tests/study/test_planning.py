@@ -158,10 +158,6 @@ class TestPlan:
             plan(study)
         assert plan(study, n_learners=3).n_learners == 3
 
-    def test_a_foreign_pruner_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="depend on its rule"):
-            plan(optuna.create_study())
-
 
 class TestWhatIf:
     @pytest.mark.parametrize(
@@ -338,7 +334,6 @@ class TestWhatIf:
             ),
             (studies.finished, DAUBPruner(max_resource=9000), "must be that of the study, 800 ex"),
             (studies.finished, optuna.pruners.NopPruner(), "`pruner` must be one of optuna_daub"),
-            (optuna.create_study, DAUBPruner(sizes=SIZES), "depend on its rule"),
             (
                 studies.without_training_scores,
                 ABCPruner(min_resource=100, max_resource=800),

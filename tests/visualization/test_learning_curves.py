@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import optuna
 import pytest
 
 from optuna_daub import DAUBPruner
@@ -155,11 +154,6 @@ def test_the_axis_has_the_name_of_the_metric() -> None:
     study = studies.empty()
     study.set_metric_names(["accuracy"])
     assert learning_curves_record(study, None, 12).axis.name == "accuracy"
-
-
-def test_a_foreign_pruner_is_refused() -> None:
-    with pytest.raises(ValueError, match="depend on its rule"):
-        learning_curves_record(optuna.create_study(), None, 12)
 
 
 def test_of_many_learners_some_are_shown_and_the_picture_says_so() -> None:
