@@ -117,12 +117,6 @@ class TestPlan:
         assert "100 s are too short for a training on all the data" in str(too_slow)
         assert f"100 s are enough for {found.newcomers} first trainings" in str(found)
 
-    def test_asking_changes_nothing_and_answers_the_same(self) -> None:
-        study = studies.running()
-        before = study.get_trials()
-        assert plan(study) == plan(study)
-        assert study.get_trials() == before
-
     def test_the_table(self) -> None:
         lines = str(plan([1000, 2000, 8000], n_learners=3, probe_seconds=3.0)).splitlines()
         assert lines[0].split() == ["training", "examples", "of", "all", "seconds"]
@@ -296,12 +290,6 @@ class TestWhatIf:
         study.optimize(objective)
         found = what_if(study, DAUBPruner.paper(sizes=SIZES))
         assert found.replayed.learner == found.actual.learner is not None
-
-    def test_the_study_is_not_changed(self) -> None:
-        study = studies.running()
-        before = study.get_trials()
-        what_if(study, DAUBPruner(sizes=SIZES))
-        assert study.get_trials() == before
 
     def test_to_look_on_knows_no_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The seconds that are left are those of this process alone."""

@@ -59,15 +59,6 @@ def test_scores_of_a_pruner_alone_are_of_no_learner(caplog: pytest.LogCaptureFix
         assert "to draw: trials are learners only if a DataAllocationSampler has run them" in each
 
 
-def test_records_are_the_same_when_asked_twice() -> None:
-    study = studies.running()
-    assert learning_curves_record(study, None, 12) == learning_curves_record(study, None, 12)
-    assert bounds_record(study, None, 12) == bounds_record(study, None, 12)
-    before = study.get_trials()
-    allocations_record(study, "seconds", 60)
-    assert study.get_trials() == before, "pictures change nothing"
-
-
 def test_the_background_is_thinned_evenly() -> None:
     assert thinned([]) == []
     assert thinned(range(MAX_OTHERS)) == [*range(MAX_OTHERS)]
