@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -421,23 +420,14 @@ def test_blanks_around_words_are_no_part_of_them(name: str) -> None:
     assert tuned.best_params[name] == "binary"
 
 
-class Ready(Exception):
-    """The error instead of a search: the arguments were taken."""
-
-
 def asked(**given: Any) -> None:
     """Call `tune` up to its search."""
-
-    def no_search(**_: Any) -> None:
-        raise Ready
-
     rng = np.random.default_rng(0)
     X, y = rng.random((60, 2)), np.arange(60) % 2
     train = lightgbm.Dataset(X[:40], y[:40])
     valid = lightgbm.Dataset(X[40:], y[40:], reference=train)
-    with pytest.MonkeyPatch.context() as patch, suppress(Ready):
-        patch.setattr(optuna, "create_study", no_search)
-        tune(**{"params": QUIET, "train_set": train, "valid_sets": valid, **given})
+    usual = {"params": QUIET, "train_set": train, "valid_sets": valid}
+    arguments.up_to(optuna, "create_study", tune, **{**usual, **given})
 
 
 TUNE = Case(
