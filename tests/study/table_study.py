@@ -26,6 +26,7 @@ import optuna
 import pytest
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
+from optuna.samplers import RandomSampler
 from optuna.storages import BaseStorage
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial
@@ -363,9 +364,18 @@ def table_study(
     )
 
 
-def open_study(base: BaseSampler | None = None, **options: Any) -> optuna.Study:
+def open_study(
+    base: BaseSampler | None = None, pruner: AllocationPruner | None = None, **options: Any
+) -> optuna.Study:
     """Return a study of an open pool, which a seed makes the same on every machine."""
-    return pair(DAUBPruner(sizes=SIZES, cost="examples"), base, **options)
+    return pair(pruner or DAUBPruner(sizes=SIZES, cost="examples"), base, **options)
+
+
+def random_study(
+    pruner: AllocationPruner | None = None, seed: int = 0, **options: Any
+) -> optuna.Study:
+    """Return a study of an open pool whose learners are drawn at random."""
+    return open_study(RandomSampler(seed=seed), pruner, **options)
 
 
 def sqlite(folder: Path) -> str:

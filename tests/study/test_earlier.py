@@ -26,6 +26,7 @@ from tests.study.table_study import SIZES
 from tests.study.table_study import assert_sound
 from tests.study.table_study import open_study
 from tests.study.table_study import pair
+from tests.study.table_study import random_study
 from tests.study.table_study import reporting
 from tests.study.table_study import scored
 
@@ -56,8 +57,7 @@ def new_earlier(
     objective: Callable[[optuna.Trial], float] = flat, seed: int = 0, direction: str = "maximize"
 ) -> optuna.Study:
     """Return an earlier study: twenty random learners, all trained on all the data."""
-    base = RandomSampler(seed=seed)
-    study = open_study(base, direction=direction)
+    study = random_study(seed=seed, direction=direction)
     study.set_user_attr("is_earlier", value=True)
     study.optimize(objective, n_trials=20)
     return study
@@ -132,7 +132,7 @@ def test_of_many_studies_five_cheap_learners_are_taken() -> None:
 
 
 def test_without_times_the_best_learner_alone_is_taken() -> None:
-    earlier = open_study(RandomSampler(seed=0))
+    earlier = random_study()
     earlier.optimize(reporting(SIZES, asks=False), n_trials=10)
     assert [*Earlier.of([earlier]).points.values()] == [earlier.best_params]
 

@@ -25,11 +25,11 @@ from tests.study.table_study import asking_itself
 from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import final
 from tests.study.table_study import one_number
-from tests.study.table_study import open_study
 from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
 from tests.study.table_study import probes
 from tests.study.table_study import raising
+from tests.study.table_study import random_study
 from tests.study.table_study import report_row
 from tests.study.table_study import scores_of
 from tests.study.table_study import table_study
@@ -117,7 +117,7 @@ def test_a_study_of_nothing_else_ends_without_an_answer(ending: str) -> None:
 
 
 def test_in_an_open_pool_the_search_goes_on_without_them() -> None:
-    study = open_study(RandomSampler(seed=0))
+    study = random_study()
 
     def objective(trial: optuna.Trial) -> float:
         score = one_number(trial)

@@ -53,8 +53,8 @@ from tests.study.table_study import assert_sound
 from tests.study.table_study import final
 from tests.study.table_study import in_thread
 from tests.study.table_study import once
-from tests.study.table_study import open_study
 from tests.study.table_study import probes
+from tests.study.table_study import random_study
 from tests.study.table_study import report_row
 from tests.study.table_study import scores_of
 from tests.study.table_study import sqlite
@@ -528,7 +528,7 @@ def test_what_a_run_suggests_after_it_was_given_up_is_no_parameter_of_its_learne
 
     def study_of(seed: int) -> optuna.Study:
         given: dict[str, Any] = {"storage": storage, "name": "late", "n_learners": 3}
-        return open_study(RandomSampler(seed=seed), stale_after=0.05, **given)
+        return random_study(seed=seed, stale_after=0.05, **given)
 
     def objective(trial: optuna.Trial) -> float:
         return trained(trial, trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1))

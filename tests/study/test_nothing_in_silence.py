@@ -44,15 +44,11 @@ from tests.study.table_study import by_formula
 from tests.study.table_study import final
 from tests.study.table_study import is_over
 from tests.study.table_study import one_number
-from tests.study.table_study import open_study
+from tests.study.table_study import random_study
 from tests.study.table_study import reporting
 from tests.study.table_study import run_of
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
-
-
-def new_study(direction: str = "maximize", n_learners: int | None = None) -> optuna.Study:
-    return open_study(RandomSampler(seed=0), direction=direction, n_learners=n_learners)
 
 
 def at_each_size(act: Callable[[optuna.Trial, int, float], None]) -> Objective:
@@ -81,7 +77,7 @@ def test_what_an_objective_returns_that_asks_for_no_size_is_its_score_at_n(
         returned.append(0.9 - (trial.suggest_float("x", 0, 1) - 0.3) ** 2)
         return returned[-1]
 
-    study = new_study(direction, n_learners)
+    study = random_study(direction=direction, n_learners=n_learners)
     study.optimize(objective, n_trials=4)
     assert [trial.value for trial in study.trials] == returned
     assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
@@ -122,7 +118,7 @@ def test_steps_beside_the_sizes_are_refused_and_count_for_nothing(
         if not is_first:
             trial.report(5.0, step)
 
-    study = new_study(n_learners=n_learners)
+    study = random_study(n_learners=n_learners)
     with pytest.raises(ValueError, match=f"one of .* trial 0 reported step {step:,}"):
         study.optimize(at_each_size(both), n_trials=3, catch=(Exception,))
     study.optimize(one_number, n_trials=8)
@@ -136,7 +132,7 @@ def test_steps_beside_the_sizes_are_refused_with_another_sampler_too() -> None:
         trial.report(5.0, 1)
         report(trial, n, x)
 
-    study = new_study()
+    study = random_study()
     study.sampler = RandomSampler(seed=0)
     with pytest.raises(ValueError, match="trial 0 reported step 1"):
         study.optimize(at_each_size(both), n_trials=1)
@@ -158,7 +154,7 @@ def test_an_error_of_all_learners_ends_an_open_study_that_catches_it(
         trial.suggest_float("x", 0, 1)
         return fail(trial)
 
-    study = new_study()
+    study = random_study()
     with pytest.raises(ValueError, match="first 5 learners have all failed by one error, and"):
         study.optimize(objective, n_trials=60, n_jobs=n_jobs, catch=(Exception,))
     assert len(study.trials) <= 20
@@ -167,7 +163,7 @@ def test_an_error_of_all_learners_ends_an_open_study_that_catches_it(
 def test_an_objective_that_returns_nothing_ends_an_open_study(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    study = new_study()
+    study = random_study()
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1) and None, n_trials=60)
     assert len(study.trials) <= 20
     assert "none was trained: the objective returned None" in caplog.text
@@ -188,7 +184,7 @@ SKILLS: dict[str, Callable[[int, float], float]] = {
 
 @pytest.mark.parametrize("name", SKILLS)
 def test_other_failures_end_no_open_study_that_catches_them(name: str) -> None:
-    study = new_study()
+    study = random_study()
     study.optimize(
         lambda t: trained(t, SKILLS[name](t.number, t.suggest_float("x", 0, 1))),
         n_trials=30,
@@ -211,7 +207,7 @@ def test_a_value_that_is_not_the_score_reported_is_said_once_and_both_name_one_l
         trained(trial, x)
         return -x  # of a test set, say
 
-    study = new_study(direction, n_learners=4)
+    study = random_study(direction=direction, n_learners=4)
     study.optimize(objective)
     best = answer(study)
     assert (study.best_params, study.best_value) == (best.params, best.score)
@@ -281,7 +277,7 @@ def test_scores_that_rise_in_a_study_that_minimizes_are_named_once(
     rule: AllocationPruner | None,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    study = new_study(direction, n_learners)
+    study = random_study(direction=direction, n_learners=n_learners)
     study.pruner = rule or study.pruner
     objective = by_formula(lambda x, n: x - slope / n, 0.5, 0.9)
     study.optimize(objective, n_trials=None if rule else 20)
@@ -428,7 +424,7 @@ def test_a_dead_claim_is_taken_over_only_while_there_is_room(
 
 @pytest.mark.parametrize("seconds", [-1, 1e300, float("nan"), "soon", [1]])
 def test_stored_seconds_that_are_none_are_unknown(seconds: object) -> None:
-    study = new_study()
+    study = random_study()
     trial = study.ask()  # of a new learner
     trial.suggest_int("row", 0, 4)
     key = f"daub:observation:{SIZES[0]}"
@@ -481,7 +477,7 @@ MISTAKES: dict[str, tuple[Objective, str]] = {
 def test_an_objective_that_no_trial_can_run_ends_the_study_at_once(
     name: str, catch: tuple[type[Exception], ...]
 ) -> None:
-    study, (mistake, complaint) = new_study(), MISTAKES[name]
+    study, (mistake, complaint) = random_study(), MISTAKES[name]
     with pytest.raises(ValueError, match=complaint):
         study.optimize(mistake, n_trials=20, catch=catch)
     state = TrialState.COMPLETE if "nobody" in name else TrialState.FAIL
@@ -517,7 +513,7 @@ def test_a_learner_that_comes_back_with_other_parameters_ends_the_study(
         far = abs(trial.suggest_float("x", low, high) - 0.5)
         return trained(trial, far + trial.suggest_int("y", 0, 9) / 100)
 
-    study = new_study(n_learners=6)
+    study = random_study(n_learners=6)
     for _ in range(3):
         study.optimize(objective, n_trials=1)
     low = high = 0.5
@@ -536,7 +532,7 @@ def test_a_search_that_ends_early_for_want_of_new_points_says_so_once(
     def objective(trial: optuna.Trial) -> float:
         return trained(trial, trial.suggest_int("x", 0, 1 + trial.number // 5) / 10)
 
-    study = new_study(n_learners=n_learners)
+    study = random_study(n_learners=n_learners)
     study.optimize(objective, n_trials=200)
     assert len(study.trials) < 200
     said = [record.getMessage() for record in caplog.records]
@@ -552,7 +548,7 @@ def test_a_search_that_ends_early_for_want_of_new_points_says_so_once(
 def test_fewer_trials_than_learners_end_with_a_model_of_all_the_data(
     rule: AllocationPruner | None, n_trials: int, n_jobs: int
 ) -> None:
-    study = new_study(n_learners=20)
+    study = random_study(n_learners=20)
     study.pruner = rule or study.pruner
 
     def score(x: float, n: int) -> float:
@@ -568,7 +564,7 @@ def test_fewer_trials_than_learners_end_with_a_model_of_all_the_data(
 
 
 def test_a_single_trial_is_one_of_a_loop() -> None:
-    study, looped = new_study(n_learners=3), new_study(n_learners=3)
+    study, looped = random_study(n_learners=3), random_study(n_learners=3)
     study.optimize(TableObjective())
     while not is_over(looped):
         looped.optimize(TableObjective(), n_trials=1)
@@ -578,14 +574,14 @@ def test_a_single_trial_is_one_of_a_loop() -> None:
 
 @pytest.mark.parametrize("n_learners", [20, 4, 3])
 def test_the_last_of_few_trials_goes_to_the_leader(n_learners: int) -> None:
-    study = new_study(n_learners=n_learners)
+    study = random_study(n_learners=n_learners)
     study.optimize(TableObjective(), n_trials=4)
     first = {curve.params["row"]: curve.observations[0].score for curve in learning_curves(study)}
     assert study.best_params["row"] == max(first, key=first.__getitem__)
 
 
 def test_where_a_model_exists_the_last_trial_is_as_the_rule_says() -> None:
-    study = new_study(n_learners=20)
+    study = random_study(n_learners=20)
     for _ in range(2):
         study.optimize(TableObjective(), n_trials=3)
     full = [trial.number for trial in study.trials if trial.last_step == SIZES[-1]]

@@ -62,19 +62,12 @@ from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import is_over
 from tests.study.table_study import pair
+from tests.study.table_study import random_study
 from tests.study.table_study import runs
 from tests.study.table_study import scored
 from tests.study.table_study import sqlite
 from tests.study.table_study import stop_at
 from tests.study.table_study import told
-
-
-def open_study(
-    pruner: AllocationPruner | None = None, seed: int = 0, **options: Any
-) -> optuna.Study:
-    """Return a study of an open pool; opened if it is there already."""
-    rule = pruner or DAUBPruner(sizes=SIZES, cost="examples")
-    return pair(rule, RandomSampler(seed=seed), name="open", **options)
 
 
 def rising(
@@ -110,7 +103,7 @@ def assert_usable(study: optuna.Study) -> None:
 
 def test_n_trials_is_the_number_of_trials_and_callbacks_see_each_once() -> None:
     """The best value is of a training on all the data, and never gets worse."""
-    study, seen, values = open_study(), list[int](), list[float]()
+    study, seen, values = random_study(), list[int](), list[float]()
 
     def look(study: optuna.Study, trial: FrozenTrial) -> None:
         seen.append(trial.number)
@@ -127,9 +120,9 @@ def test_n_trials_is_the_number_of_trials_and_callbacks_see_each_once() -> None:
 
 
 def test_a_second_optimize_goes_on() -> None:
-    whole = open_study()
+    whole = random_study()
     whole.optimize(objective, callbacks=[stop_at(30)])
-    study = open_study()
+    study = random_study()
     for _ in range(3):
         study.optimize(objective, callbacks=[stop_at(7, 8, 30)])
     assert len(study.trials) == 30
@@ -141,7 +134,7 @@ WIDE = tuple(500 * 2**k for k in range(7))
 
 
 def wide_study() -> optuna.Study:
-    return open_study(DAUBPruner(sizes=WIDE))
+    return random_study(DAUBPruner(sizes=WIDE))
 
 
 alike = rising(seconds=lambda x, n: 1.0)
@@ -200,7 +193,7 @@ class TestRunsLeft:
             left.append(worker_of(trial.study).pool(policy, trial.number).runs_left)
             return objective(trial)
 
-        study = open_study()
+        study = random_study()
         assert isinstance(study.pruner, AllocationPruner)
         policy = study.pruner.policy
         study.optimize(counting, n_trials=4)
@@ -213,7 +206,7 @@ class TestRunsLeft:
         assert left[4:] == [None] * 4, "a smaller part of the study's trials"
 
     def test_the_time_left_is_looked_at_anew_once_a_hundredth_of_it_has_passed(self) -> None:
-        study = open_study(seconds=1000.0)
+        study = random_study(seconds=1000.0)
         study.optimize(objective, n_trials=6)
         assert isinstance(study.pruner, AllocationPruner)
         policy, state = study.pruner.policy, worker_of(study)
@@ -235,14 +228,14 @@ class TestRunsLeft:
 
 def test_a_study_that_is_loaded_goes_on(tmp_path: Path) -> None:
     for seed in (0, 1):
-        study = open_study(seed=seed, storage=sqlite(tmp_path))
+        study = random_study(seed=seed, storage=sqlite(tmp_path), name="open")
         study.optimize(objective, n_trials=12)
     assert len(study.trials) == 24
     assert_usable(study)
 
 
 def test_a_timeout_ends_it_between_trials() -> None:
-    study = open_study()
+    study = random_study()
     begun = time.monotonic()
     study.optimize(slow(0.02), timeout=2.0)
     assert 2.0 <= time.monotonic() - begun < 8.0
@@ -251,7 +244,7 @@ def test_a_timeout_ends_it_between_trials() -> None:
 
 @pytest.mark.slow
 def test_with_seconds_it_ends_in_time_too() -> None:
-    study = open_study(seconds=2.0)
+    study = random_study(seconds=2.0)
     begun = time.monotonic()
     study.optimize(slow(0.02))
     assert 0.5 <= time.monotonic() - begun < 8.0
@@ -262,7 +255,7 @@ def test_with_seconds_it_ends_in_time_too() -> None:
 
 
 def test_stop_within_the_objective_ends_it_too() -> None:
-    study = open_study()
+    study = random_study()
 
     def stopping(trial: optuna.Trial) -> float:
         if trial.number == 11:
@@ -275,7 +268,7 @@ def test_stop_within_the_objective_ends_it_too() -> None:
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_threads_end_with_n_trials_and_with_stop(n_jobs: int) -> None:
-    study = open_study()
+    study = random_study()
     study.optimize(objective, n_trials=40, n_jobs=n_jobs)
     assert len(study.trials) == 40
     assert_usable(study)
@@ -288,7 +281,7 @@ def test_threads_end_with_n_trials_and_with_stop(n_jobs: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 12])
 def test_ctrl_c_loses_no_more_than_the_probe_in_flight(at: int) -> None:
-    study = open_study()
+    study = random_study()
 
     def interrupted(trial: optuna.Trial) -> float:
         if trial.number == at and threading.current_thread() is threading.main_thread():
@@ -311,7 +304,7 @@ def test_ctrl_c_loses_no_more_than_the_probe_in_flight(at: int) -> None:
 def test_the_progress_bar_comes_to_its_end(
     limit: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study = open_study()
+    study = random_study()
     study.optimize(slow(0.05), show_progress_bar=True, **limit)
     drawn = capsys.readouterr().err
     assert "100%" in drawn
@@ -325,7 +318,7 @@ def test_the_progress_bar_comes_to_its_end(
 
 def test_ask_and_tell_goes_on_as_long_as_it_is_asked() -> None:
     """Several trials asked for at once are several newcomers."""
-    study = open_study()
+    study = random_study()
     asked = [study.ask() for _ in range(3)]
     assert [run.learner for _, run in runs(study)] == [*range(3)]
     for trial in asked:
@@ -338,7 +331,7 @@ def test_ask_and_tell_goes_on_as_long_as_it_is_asked() -> None:
 
 def test_a_pool_can_be_opened_and_closed() -> None:
     """The newest sampler decides how many learners there are."""
-    study = open_study(n_learners=4)
+    study = random_study(n_learners=4)
     study.optimize(objective)
     assert len(learning_curves(study)) == 4
     study.sampler = DataAllocationSampler(RandomSampler(seed=1))
@@ -362,7 +355,7 @@ def test_a_pool_can_be_opened_and_closed() -> None:
 def test_a_rule_of_a_closed_pool_asks_for_n_learners_before_anything_is_trained(
     pruner: AllocationPruner,
 ) -> None:
-    study = open_study(pruner)
+    study = random_study(pruner)
     never = Mock()
     rule = f"{type(pruner).__name__} with {type(pruner.policy).__name__} compares a known number"
     for _ in range(2):
@@ -644,7 +637,7 @@ def told_by_optuna(trial: optuna.Trial, sizes: Iterable[int] = ()) -> float:
 def test_where_no_time_is_reported_the_search_lasts_as_long_as_it_may(
     objective: Callable[[optuna.Trial], float],
 ) -> None:
-    study = open_study(DAUBPruner(sizes=SIZES))
+    study = random_study(DAUBPruner(sizes=SIZES))
     begun = time.monotonic()
     study.optimize(objective, timeout=1.0)
     assert time.monotonic() - begun > 0.8
@@ -654,7 +647,7 @@ def test_where_no_time_is_reported_the_search_lasts_as_long_as_it_may(
 
 def test_every_process_is_told_the_same_of_a_study_whose_time_is_over(tmp_path: Path) -> None:
     given: Any = {"storage": sqlite(tmp_path), "pruner": DAUBPruner(sizes=SIZES)}
-    study = open_study(**given)
+    study = random_study(name="open", **given)
     study.optimize(told_by_optuna, timeout=0.5)
     other = optuna.load_study(study_name="open", **given)
     assert best_learner(study) == best_learner(other)
@@ -663,7 +656,7 @@ def test_every_process_is_told_the_same_of_a_study_whose_time_is_over(tmp_path: 
 
 
 def test_seconds_count_from_the_first_question_on_after_an_optimize_too() -> None:
-    study = open_study(seconds=0.5)
+    study = random_study(seconds=0.5)
     study.optimize(slow(0.02))
     trial = study.ask()
     trial.suggest_float("x", 0, 1)
@@ -672,7 +665,7 @@ def test_seconds_count_from_the_first_question_on_after_an_optimize_too() -> Non
 
 def test_threads_that_end_a_study_warn_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
     for seed in range(3):
-        open_study(seed=seed, n_learners=5).optimize(slow(0.005), n_jobs=3)
+        random_study(seed=seed, n_learners=5).optimize(slow(0.005), n_jobs=3)
     assert "come to its end" not in caplog.text
 
 
@@ -691,7 +684,7 @@ def test_however_small_the_scores_the_study_is_the_same() -> None:
     """Except scores whose squares are 0: these are searched all the same."""
     made = []
     for factor in (1.0, 1e50, 2.0**-100, 1e-200):
-        study = open_study()
+        study = random_study()
         study.optimize(by_formula(lambda x, n, k=factor: k * (0.5 + x / 3 - 1 / n)), n_trials=30)
         assert study.best_trial.last_step == SIZES[-1]
         made.append([(run.learner, run.size) for _, run in runs(study)])
@@ -701,7 +694,7 @@ def test_however_small_the_scores_the_study_is_the_same() -> None:
 @pytest.mark.parametrize("limit", [{"n_trials": 1}, {"n_trials": 1, "timeout": 0.05}])
 def test_ask_and_tell_within_another_study_does_not_see_its_end(limit: dict[str, Any]) -> None:
     def asked() -> list[tuple[int, int]]:
-        study = open_study()
+        study = random_study()
         for _ in range(12):
             trial = study.ask()
             time.sleep(0.01)
@@ -719,7 +712,7 @@ def test_ask_and_tell_within_another_study_does_not_see_its_end(limit: dict[str,
 
 
 def test_the_time_of_another_studys_optimize_is_not_that_of_an_ask_within_it() -> None:
-    inner, seen = open_study(), []
+    inner, seen = random_study(), []
 
     def outer(trial: optuna.Trial) -> float:
         for study in inner, trial.study:
@@ -759,7 +752,7 @@ def test_a_clock_that_is_set_meanwhile_changes_no_limit(
             return datetime.now() + timedelta(hours=hours)
 
     set_clock = partial(monkeypatch.setattr, host, "datetime", Clock)
-    study = open_study(seconds=60.0)
+    study = random_study(seconds=60.0)
     assert planned(study, set_clock) == pytest.approx([60.0, 60.0, 60.0], abs=5.0)
 
 
@@ -767,5 +760,5 @@ def test_a_clock_that_is_set_meanwhile_changes_no_limit(
 def test_a_search_plans_until_seconds_or_timeout_whichever_is_first(
     seconds: float | None, timeout: float
 ) -> None:
-    study = open_study(seconds=seconds)
+    study = random_study(seconds=seconds)
     assert planned(study, timeout=timeout) == pytest.approx([60.0, 60.0, 60.0], abs=5.0)

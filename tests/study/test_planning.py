@@ -30,16 +30,12 @@ from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import looking
 from tests.study.table_study import answer
 from tests.study.table_study import pair
+from tests.study.table_study import random_study
 from tests.study.table_study import scored
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import SIZES
 from tests.visualization.studies import Table
-
-
-def empty(pruner: AllocationPruner, n_learners: int | None = None, **kwargs: Any) -> optuna.Study:
-    base = optuna.samplers.RandomSampler(seed=0)
-    return pair(pruner, base, n_learners=n_learners, **kwargs)
 
 
 PRUNERS: dict[str, Callable[[], AllocationPruner]] = {
@@ -70,7 +66,7 @@ class TestPlan:
         assert found.n_learners == 3
 
     def test_without_times_nothing_is_said_of_seconds(self) -> None:
-        found = plan(empty(DAUBPruner(sizes=SIZES), 5))
+        found = plan(random_study(DAUBPruner(sizes=SIZES), n_learners=5))
         assert not found.is_timed
         assert {row.seconds for row in found.sizes} == {None}
         assert "seconds" not in str(found)
@@ -78,7 +74,7 @@ class TestPlan:
     def test_the_first_probe_is_the_one_that_the_study_makes(
         self, pruner: AllocationPruner
     ) -> None:
-        study = empty(pruner, 4)
+        study = random_study(pruner, n_learners=4)
         found = plan(study)
         trial = study.ask()
         trial.suggest_float("x", 0.0, 1.0)
@@ -86,7 +82,7 @@ class TestPlan:
         assert found.first_probes.examples == 4 * found.first_size
 
     def test_costs_lie_between_what_must_be_and_everything(self, pruner: AllocationPruner) -> None:
-        found = plan(empty(pruner, 30), probe_seconds=0.1)
+        found = plan(random_study(pruner, n_learners=30), probe_seconds=0.1)
         assert found.least is not None
         assert found.most is not None
         assert found.everything == Cost(600_000, pytest.approx(0.1 / found.sizes[0].share * 30))
@@ -97,7 +93,7 @@ class TestPlan:
         )
 
     def test_one_learner_of_the_paper_climbs_the_whole_grid(self) -> None:
-        found = plan(empty(DAUBPruner.paper(sizes=SIZES), 1))
+        found = plan(random_study(DAUBPruner.paper(sizes=SIZES), n_learners=1))
         assert found.least == found.most == Cost(sum(SIZES), 0.0)
 
     def test_a_large_pool_costs_in_proportion(self) -> None:
@@ -107,7 +103,7 @@ class TestPlan:
         assert large.most.examples == 10 * small.most.examples
 
     def test_how_many_newcomers_fit_beside_the_reserve(self) -> None:
-        study = empty(DAUBPruner(sizes=(1000, 2000, 8000)), seconds=100.0)
+        study = random_study(DAUBPruner(sizes=(1000, 2000, 8000)), seconds=100.0)
         found = plan(study, probe_seconds=3.0)
         assert (found.seconds, found.newcomers) == (100.0, math.floor((100 - 24) / 3))
         assert "enough for 25 first trainings and the last training" in str(found)
@@ -142,7 +138,7 @@ class TestPlan:
 
     def test_a_rule_for_closed_pools_needs_their_size(self) -> None:
         with pytest.raises(ValueError, match="DAUB compares a known number of learners"):
-            plan(empty(DAUBPruner.paper(sizes=SIZES)))
+            plan(random_study(DAUBPruner.paper(sizes=SIZES)))
 
     def test_a_foreign_sampler_is_named(self) -> None:
         study = optuna.create_study(
@@ -203,7 +199,7 @@ class TestWhatIf:
                 report(trial, size, score, seconds=new / 100, examples=new)
             return score
 
-        study = empty(DAUBPruner(max_resource=4000, cost="examples"), 6)
+        study = random_study(DAUBPruner(max_resource=4000, cost="examples"), n_learners=6)
         study.optimize(objective)
         assert isinstance(study.pruner, AllocationPruner)
         same = what_if(study, study.pruner)
@@ -280,7 +276,7 @@ class TestWhatIf:
         self, broken: int
     ) -> None:
         """Smaller sizes than any that was trained are guessed from gains."""
-        study = empty(DAUBPruner(sizes=SIZES[-3:]), 4)
+        study = random_study(DAUBPruner(sizes=SIZES[-3:]), n_learners=4)
 
         def objective(trial: optuna.Trial) -> float:
             skill = trial.suggest_float("skill", 0.5, 0.9)

@@ -38,6 +38,7 @@ from tests.study.table_study import final
 from tests.study.table_study import idle
 from tests.study.table_study import open_study
 from tests.study.table_study import probes
+from tests.study.table_study import random_study
 from tests.study.table_study import repeats
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
@@ -127,7 +128,7 @@ def test_a_space_of_a_few_points_ends_by_itself_with_all_of_them(
 def test_a_study_that_has_tried_all_points_says_so_when_it_is_asked_for_more(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    study = open_study(RandomSampler(seed=0), n_learners=None)
+    study = random_study(n_learners=None)
     study.optimize(six_points, n_trials=1000)
     assert "come to its end" not in caplog.text
     n_trials = len(study.trials)
@@ -144,7 +145,7 @@ def test_a_space_explored_with_fixed_values_is_searched_on_once_they_are_free(
     study = open_study(PartialFixedSampler({"x": 0}, RandomSampler(seed=0)), n_learners=n_learners)
     study.optimize(six_points, n_trials=1000)
     fixed = {curve.params["x"] for curve in learning_curves(study)}
-    study.sampler = open_study(RandomSampler(seed=0), n_learners=n_learners).sampler
+    study.sampler = random_study(n_learners=n_learners).sampler
     study.optimize(six_points, n_trials=1000)
     assert fixed == {0}
     assert len(learning_curves(study)) == 6
@@ -179,7 +180,7 @@ def test_spaces_that_cannot_be_listed_do_no_harm(objective: Objective, name: str
 
 @pytest.mark.parametrize("n_jobs", [2, 4])
 def test_workers_that_propose_the_same_at_once_train_it_once(n_jobs: int) -> None:
-    study = open_study(RandomSampler(seed=0))
+    study = random_study()
     study.optimize(six_points, n_trials=1000, n_jobs=n_jobs)
     assert_each_is_one(study)
     assert final(study).params == {"x": 2, "y": "b"}
@@ -293,7 +294,7 @@ def test_points_that_fail_before_they_ask_for_sizes_are_one_learner_each() -> No
             raise ArithmeticError(f"no model for {x}")
         return trained(trial, 0.5)
 
-    study = open_study(RandomSampler(seed=0), n_learners=4)
+    study = random_study(n_learners=4)
     study.enqueue_trial({"x": 3})
     study.optimize(failing, catch=ArithmeticError, n_trials=60)
     states = [(curve.params["x"], curve.state) for curve in learning_curves(study)]
@@ -307,7 +308,7 @@ def test_a_program_that_fails_at_first_can_be_mended_and_goes_on() -> None:
         trial.suggest_categorical("kind", ["tree", "linear"])
         raise ImportError("no package")
 
-    study = open_study(RandomSampler(seed=0))
+    study = random_study()
     with pytest.raises(ValueError, match="The first 5 learners have all failed by one error"):
         study.optimize(broken, catch=ImportError, n_trials=60)
     study.optimize(conditional, n_trials=30)
@@ -315,7 +316,7 @@ def test_a_program_that_fails_at_first_can_be_mended_and_goes_on() -> None:
 
 
 def test_a_plain_objective_pays_one_probe_at_most() -> None:
-    study = open_study(RandomSampler(seed=0))
+    study = random_study()
     study.optimize(plain, n_trials=300)
     assert_each_is_one(study)
     assert len(learning_curves(study)) == 6
@@ -334,7 +335,7 @@ def test_a_plain_objective_pays_one_probe_at_most() -> None:
     ],
 )
 def test_enqueued_twice_is_one_learner(again: dict[str, Any]) -> None:
-    study = open_study(RandomSampler(seed=0), n_learners=6)
+    study = random_study(n_learners=6)
     study.enqueue_trial({"x": 2, "y": "b"})
     study.enqueue_trial(again)
     study.optimize(six_points)
@@ -344,7 +345,7 @@ def test_enqueued_twice_is_one_learner(again: dict[str, Any]) -> None:
 
 
 def test_enqueued_after_the_end_it_is_known() -> None:
-    study = open_study(RandomSampler(seed=0), n_learners=4)
+    study = random_study(n_learners=4)
     study.optimize(six_points)
     before = best_learner(study)
     study.enqueue_trial(study.best_params)
@@ -354,7 +355,7 @@ def test_enqueued_after_the_end_it_is_known() -> None:
 
 
 def test_what_was_left_out_when_it_was_enqueued_is_told_apart() -> None:
-    study = open_study(RandomSampler(seed=3), n_learners=4)
+    study = random_study(seed=3, n_learners=4)
     for _ in range(2):
         study.enqueue_trial({"x": 2})
     study.optimize(six_points)
@@ -372,7 +373,7 @@ def test_decisions_are_those_of_a_study_without_repeats() -> None:
 
 def test_params_that_are_no_parameters_make_no_two_learners_alike() -> None:
     """An objective that asks for nothing trains something else each time, for all we know."""
-    study = open_study(RandomSampler(seed=0), n_learners=5)
+    study = random_study(n_learners=5)
     study.optimize(lambda trial: trained(trial, 0.5 + trial.number / 100))
     assert len(learning_curves(study)) == 5
     assert not repeats(study)
