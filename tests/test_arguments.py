@@ -41,6 +41,7 @@ from tests.arguments import none_or
 from tests.arguments import one_of
 from tests.arguments import real
 from tests.arguments import whole
+from tests.study.table_study import random_study
 
 
 values = (
@@ -53,18 +54,12 @@ values = (
 )
 
 
-def study(**options: Any) -> optuna.Study:
-    return optuna.create_study(
-        direction="maximize",
-        sampler=daub.DataAllocationSampler(optuna.samplers.RandomSampler(seed=0)),
-        pruner=daub.DAUBPruner(sizes=(500, 1000, 2000)),
-        **options,
-    )
+SIZES = (500, 1000, 2000)
 
 
 def asked() -> optuna.Trial:
     """Return a trial that was told its first size, 500."""
-    trial = study().ask()
+    trial = random_study(daub.DAUBPruner(sizes=SIZES)).ask()
     assert next(daub.training_sizes(trial)) == 500
     return trial
 
@@ -75,7 +70,7 @@ def reported(**arguments: Any) -> None:
 
 def finished() -> optuna.Study:
     """Return a study of two learners."""
-    found = study(study_name="finished")
+    found = random_study(daub.DAUBPruner(sizes=SIZES))
     for score in (0.5, 0.6):
         trial = found.ask({"x": optuna.distributions.FloatDistribution(0, 1)})
         for n in daub.training_sizes(trial):
@@ -244,12 +239,12 @@ CASES: Mapping[str, Case] = {
     "update_dashboard": Case(update_dashboard, {}, A_STUDY),
     "core.ABC": Case(
         core.ABC,
-        {"sizes": (500, 1000, 2000)},
+        {"sizes": SIZES},
         {**RISKS, "sizes": a_list(whole(), 3), "n_validation": none_or(whole()), "refit": flag},
     ),
     "core.DAUB": Case(
         core.DAUB,
-        {"sizes": (500, 1000, 2000)},
+        {"sizes": SIZES},
         {
             "sizes": a_list(whole(), 3),
             "tolerance": real(0),
@@ -260,7 +255,7 @@ CASES: Mapping[str, Case] = {
     ),
     "core.ValuePerSecond": Case(
         core.ValuePerSecond,
-        {"sizes": (500, 1000, 2000)},
+        {"sizes": SIZES},
         {
             "sizes": a_list(whole(), 3),
             "cost": one_of("seconds", "examples"),
@@ -269,7 +264,7 @@ CASES: Mapping[str, Case] = {
     ),
     "core.SuccessiveHalving": Case(
         core.SuccessiveHalving,
-        {"sizes": (500, 1000, 2000)},
+        {"sizes": SIZES},
         {"sizes": a_list(whole(), 3), "keep_one_in": whole(2)},
     ),
     "core.geometric_sizes": Case(

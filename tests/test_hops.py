@@ -9,17 +9,18 @@ from typing import Any
 import optuna
 import pytest
 
-from optuna_daub import DataAllocationSampler
+from optuna_daub import AllocationPruner
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import records
+from tests.study.table_study import random_study
 from tests.tracing import PACKAGE
 from tests.tracing import Trace
 from tests.tracing import traced
 
 
-def ways(pruner: optuna.pruners.BasePruner, **options: Any) -> tuple[list[Trace], list[Trace]]:
+def ways(pruner: AllocationPruner, **options: Any) -> tuple[list[Trace], list[Trace]]:
     """Return the ways of the last scores before suspensions, and of new learners' parameters."""
     suspended: list[Trace] = []
     started: list[Trace] = []
@@ -44,16 +45,12 @@ def ways(pruner: optuna.pruners.BasePruner, **options: Any) -> tuple[list[Trace]
                 raise
         return score
 
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(optuna.samplers.RandomSampler(seed=0), **options),
-        pruner=pruner,
-    )
+    study = random_study(pruner, **options)
     study.optimize(objective, n_trials=12)
     return suspended, started
 
 
-PRUNERS: dict[str, tuple[optuna.pruners.BasePruner, dict[str, Any]]] = {
+PRUNERS: dict[str, tuple[AllocationPruner, dict[str, Any]]] = {
     "default": (DAUBPruner(max_resource=20_000), {}),
     "paper": (DAUBPruner.paper(max_resource=20_000), {"n_learners": 5}),
 }

@@ -23,7 +23,6 @@ from sklearn.datasets import make_classification
 from sklearn.datasets import make_regression
 from sklearn.preprocessing import StandardScaler
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import TrainingSizeObjective
 from optuna_daub import spaces
@@ -31,6 +30,7 @@ from optuna_daub.sklearn import DataAllocationSearchCV
 from optuna_daub.spaces import SPACES
 from optuna_daub.spaces import Task
 from optuna_daub.spaces import first_points
+from tests.study.table_study import random_study
 
 
 pytest.importorskip("lightgbm")
@@ -97,11 +97,7 @@ def test_neighbours_take_no_weights() -> None:
     """The study ends by a sentence that names `among`."""
     X, y = make_classification(900, 8, random_state=0)
     objective = TrainingSizeObjective(spaces.tabular, X, y, sample_weight=np.ones(900))
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=3)),
-        pruner=DAUBPruner(min_resource=60, max_resource=objective.n_train),
-    )
+    study = random_study(DAUBPruner(min_resource=60, max_resource=objective.n_train), seed=3)
     for name in ("linear", "neighbours"):
         study.enqueue_trial(first_points("tabular", objective.n_train, among=[name])[0])
     with pytest.raises(TypeError, match=r"that of KNeighborsClassifier does not.* `among="):
@@ -170,11 +166,8 @@ def test_a_space_is_a_build_function_of_the_objective(name: str) -> None:
     """It is passed each size, and ranges stay those of the first call."""
     X, y = make_classification(900, 8, random_state=0)
     objective = TrainingSizeObjective(getattr(spaces, name), X, y)
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=DataAllocationSampler(RandomSampler(seed=3)),
-        pruner=DAUBPruner(min_resource=60, max_resource=objective.n_train, cost="examples"),
-    )
+    pruner = DAUBPruner(min_resource=60, max_resource=objective.n_train, cost="examples")
+    study = random_study(pruner, seed=3)
     for point in first_points(name, objective.n_train)[:3]:
         study.enqueue_trial(point)
     study.optimize(objective, n_trials=8)  # warnings are errors here

@@ -11,13 +11,13 @@ import optuna
 from optuna.samplers import RandomSampler
 from optuna.storages import BaseStorage
 
-from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import ABCPruner
 from optuna_daub.study import AllocationPruner
 from tests.study.table_study import optimize_some
+from tests.study.table_study import random_study
 
 
 SIZES = (100, 200, 400, 800)
@@ -69,12 +69,12 @@ def new_study(
     storage: str | BaseStorage | None = None,
 ) -> optuna.Study:
     """Return a study whose learners will come in the order of `known`."""
-    study = optuna.create_study(
-        study_name="trees",
+    study = random_study(
+        pruner or DAUBPruner.paper(sizes=SIZES),
+        name="trees",
         storage=storage,
         direction=direction,
-        sampler=DataAllocationSampler(RandomSampler(seed=0), n_learners=len(known)),
-        pruner=pruner or DAUBPruner.paper(sizes=SIZES),
+        n_learners=len(known),
     )
     for name in known:
         study.enqueue_trial({"name": name})
