@@ -6,7 +6,9 @@ import dataclasses
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from itertools import count
+from typing import Any
 
 from optuna_daub.core import Decision
 from optuna_daub.core import Drop
@@ -17,6 +19,7 @@ from optuna_daub.core import Observation
 from optuna_daub.core import Policy
 from optuna_daub.core import Pool
 from optuna_daub.core import Propose
+from optuna_daub.core import ValuePerSecond
 from optuna_daub.core import Wait
 from tests.strategies import N_VALIDATION
 
@@ -87,6 +90,36 @@ def steps(
             pool = pool.observed(done, seen) if seen else pool.dropped(done, "failed")
         pool = dataclasses.replace(pool, busy=frozenset(running))
     assert probes is not None, f"{policy} does not finish"
+
+
+def search(
+    policy: ValuePerSecond,
+    pool: Pool,
+    point: Callable[[Pool], Mapping[str, Any]],
+    trained: Callable[[Pool, int, int], Pool],
+) -> Iterator[Step]:
+    """Yield the steps of an open search by one worker, as a study takes them.
+
+    Args:
+        policy: the rule.
+        pool: the pool before the first step.
+        point: the parameters of a pool's next newcomer.
+        trained: the pool after a training, from that before it, the learner and the size.
+    """
+    while True:
+        decision = policy.decide(pool)
+        yield Step(pool, decision)
+        if isinstance(decision, Propose):
+            newcomer = len(pool.curves)
+            pool = pool.with_newcomer(newcomer, point(pool))
+            decision = policy.start(pool, newcomer, decision.size)
+        match decision:
+            case Extend(learner, size):
+                pool = trained(pool, learner, size)
+            case Drop(learner, reason):
+                pool = pool.dropped(learner, str(reason), "ruled out")
+            case _:
+                return
 
 
 def flat(learner: int, sizes: tuple[int, ...], score: float) -> LearningCurve:

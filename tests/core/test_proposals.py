@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
 
 from optuna_daub.core import Cost
-from optuna_daub.core import Extend
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
-from optuna_daub.core import Propose
 from optuna_daub.core.policies.value_per_second import ValuePerSecond
 from optuna_daub.core.pool import Proposer
 from optuna_daub.core.pool import candidates_of
@@ -24,6 +24,7 @@ from optuna_daub.core.proposals import propose
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
+from tests.core.stepping import search
 
 
 SIZES = (250, 1000, 4000, 16000)
@@ -38,6 +39,7 @@ TREES = Space(
     )
 )
 """`C` and `loss` come with lines, `depth` with trees; `rate` always; nobody tries nets."""
+SQUARE = Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0))))
 
 
 def learner(rng: np.random.Generator) -> dict[str, Any]:
@@ -210,35 +212,31 @@ def test_a_parameter_with_one_value_changes_no_candidate() -> None:
     assert propose(pools[1], ValuePerSecond(SIZES).prices, 0)["seed"] == 7
 
 
-def searched(kind: str, seed: int, is_lost: Callable[[dict[str, Any], int], bool]) -> Pool:
+def searched(kind: str, seed: int, is_lost: Callable[[Mapping[str, Any], int], bool]) -> Pool:
     """Return the pool of a search for 35 learners, of which some are lost."""
-    space = Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0))))
     policy, rng = ValuePerSecond(SIZES), np.random.default_rng(seed)
-    pool = Pool(to_come=None, space=space, proposer=AroundBest(FULL, seed))
-    while len(pool.curves) < 35:
-        decision = policy.decide(pool)
-        if isinstance(decision, Propose):
-            known = any(c.observations and not c.dropped for c in pool.curves.values())
-            a, b = rng.random(2)
-            point = propose(pool, policy.prices, seed) if known else {"a": a, "b": b}
-            new = len(pool.curves)
-            pool = pool.with_newcomer(new, point)
-            if is_lost(point, new) and kind == "raises":
-                pool = pool.dropped(new, "MemoryError", "failed")
-                continue
-            decision = policy.start(pool, new, decision.size)
-        assert isinstance(decision, Extend)
-        learner, n = decision.learner, decision.size
-        point = {**pool.curves[learner].parameters}
-        score, lost = reached(point, n), is_lost(point, learner)
-        score = np.nan if lost and kind == "collapses" else score
+
+    def point(pool: Pool) -> dict[str, Any]:
+        is_known = any(c.observations and not c.dropped for c in pool.curves.values())
+        drawn = dict(zip("ab", rng.random(2), strict=True))
+        return propose(pool, policy.prices, seed) if is_known else drawn
+
+    def trained(pool: Pool, learner: int, n: int) -> Pool:
+        here = pool.curves[learner].parameters
+        lost = kind if is_lost(here, learner) else ""
+        if lost == "raises":
+            return pool.dropped(learner, "MemoryError", "failed")
+        score = np.nan if lost == "collapses" else reached(here, n)
         pool = pool.observed(learner, Observation(n, score, seconds=0.02 + n / FULL))
-        if lost and kind == "infeasible":
-            pool = pool.dropped(learner, "too large", "infeasible")
-    return pool
+        return pool.dropped(learner, "too large", "infeasible") if lost == "infeasible" else pool
+
+    pool = Pool(to_come=None, space=SQUARE, proposer=AroundBest(FULL, seed))
+    return next(
+        step.pool for step in search(policy, pool, point, trained) if len(step.pool.curves) == 35
+    )
 
 
-def reached(point: dict[str, Any], n: int) -> float:
+def reached(point: Mapping[str, Any], n: int) -> float:
     a, b = point["a"], point["b"]
     return float(0.7 + 0.2 * a - 0.3 * (b - 0.4) ** 2 - 0.1 * (n / 1000) ** -0.4)
 
@@ -277,20 +275,17 @@ def test_a_dropped_learner_is_not_looked_around() -> None:
 @pytest.mark.parametrize("share", [0.8, 0.9])
 def test_a_search_finds_out_that_seconds_hardly_grow_with_the_data(share: float) -> None:
     """At first no training on all the data seems to be in time, but each takes a minute."""
-    policy, rng, limit = ValuePerSecond(SIZES), np.random.default_rng(0), 600.0
-    pool = Pool(to_come=None, space=Space((("a", Range(0.0, 1.0)), ("b", Range(0.0, 1.0)))))
-    pool = replace(pool, proposer=AroundBest(FULL, 0))
-    while pool.spent.seconds < limit:
-        pool = replace(pool, left=Cost(0, limit - pool.spent.seconds))
-        decision = policy.decide(pool)
-        if isinstance(decision, Propose):
-            new, (a, b) = len(pool.curves), rng.random(2).tolist()
-            pool = pool.with_newcomer(new, {"a": a, "b": b})
-            decision = policy.start(pool, new, decision.size)
-        if not isinstance(decision, Extend):
-            break
-        n, curve = decision.size, pool.curves[decision.learner]
+    rng, limit = np.random.default_rng(0), 600.0
+
+    def trained(pool: Pool, learner: int, n: int) -> Pool:
         seconds = 60.0 * (share + (1.0 - share) * n / FULL)
-        score = reached({**curve.parameters}, n)
-        pool = pool.observed(curve.learner, Observation(n, score, seconds=seconds))
-    assert any(curve.size == FULL for curve in pool.curves.values())
+        score = reached(pool.curves[learner].parameters, n)
+        pool = pool.observed(learner, Observation(n, score, seconds=seconds))
+        return replace(pool, left=Cost(0, max(limit - pool.spent.seconds, 0.0)))
+
+    pool = Pool(to_come=None, space=SQUARE, proposer=AroundBest(FULL, 0), left=Cost(0, limit))
+    steps = search(
+        ValuePerSecond(SIZES), pool, lambda _: dict(zip("ab", rng.random(2), strict=True)), trained
+    )
+    *_, last = islice(steps, 20)
+    assert any(curve.size == FULL for curve in last.pool.curves.values())

@@ -35,10 +35,8 @@ from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import training_sizes
-from optuna_daub.core import Extend
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
-from optuna_daub.core import Propose
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import ValuePerSecond
 from optuna_daub.core.proposals import LikeRecent
@@ -49,6 +47,7 @@ from optuna_daub.study import host
 from optuna_daub.study.base_sampler_view import BaseSamplerStudy
 from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
+from tests.core.stepping import search
 from tests.study.table_study import SIZES
 from tests.study.table_study import Formula
 from tests.study.table_study import InOrder
@@ -584,21 +583,17 @@ def test_an_open_study_decides_as_the_rule_does_on_the_same_curves() -> None:
     study = pair(pruner, RandomSampler(seed=3))
     study.optimize(training)
     newcomers = iter(dict.fromkeys(trees for trees, _ in done))
-    space = Space((("trees", Range(1, 10_000, is_log=True)),))
-    policy = pruner.policy
-    pool = Pool(to_come=None, space=space, proposer=LikeRecent())
-    assert isinstance(policy, ValuePerSecond)
     expected: list[tuple[float, int]] = []
-    while len(expected) < 60:
-        decision = policy.decide(pool)
-        if isinstance(decision, Propose):
-            learner = len(pool.curves)
-            pool = pool.with_newcomer(learner, {"trees": next(newcomers)})
-            decision = policy.start(pool, learner, decision.size)
-        assert isinstance(decision, Extend)
-        trees = pool.curves[decision.learner].parameters["trees"]
-        expected.append((trees, decision.size))
-        pool = pool.observed(decision.learner, outcome(trees, decision.size))
+
+    def trained(pool: Pool, learner: int, n: int) -> Pool:
+        expected.append((trees := pool.curves[learner].parameters["trees"], n))
+        return pool.observed(learner, outcome(trees, n))
+
+    space = Space((("trees", Range(1, 10_000, is_log=True)),))
+    pool = Pool(to_come=None, space=space, proposer=LikeRecent())
+    assert isinstance(pruner.policy, ValuePerSecond)
+    steps = search(pruner.policy, pool, lambda _: {"trees": next(newcomers)}, trained)
+    assert any(len(expected) == 60 for _ in steps)
     assert done[:60] == expected
     assert len({n for _, n in expected}) >= 3
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from typing import Any
 from typing import Literal
 
@@ -36,6 +37,7 @@ from optuna_daub.core.proposals import propose
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
+from tests.core import stepping
 from tests.core.stepping import Step
 
 
@@ -60,38 +62,25 @@ def search(
     change: Callable[[Observation], Observation] = lambda seen: seen,
     **facts: Any,
 ) -> Iterator[Step]:
-    """Yield the decisions of a search by one worker, as a study takes them."""
+    """Yield the decisions of a search among lines and trees."""
+    rng = np.random.default_rng(seed)
+
+    def point(pool: Pool) -> dict[str, Any]:
+        drawn = {"kind": "tree", "rate": float(rng.random())}
+        is_known = any(curve.observations for curve in pool.curves.values())
+        return propose(pool, policy.prices, seed) if is_known else drawn
+
+    def trained(pool: Pool, learner: int, size: int) -> Pool:
+        seen = change(truth(dict(pool.curves[learner].parameters), size))
+        left = pool.left
+        if left is not None:
+            left = Cost(0, max(left.seconds - (seen.seconds or 0.0), 0.0))
+        runs_left = pool.runs_left and pool.runs_left - 1
+        return replace(pool.observed(learner, seen), left=left, runs_left=runs_left)
+
     proposer = AroundBest(FULL, seed, policy.terms.forecaster)
     pool = Pool(to_come=None, space=SPACE, proposer=proposer, **facts)
-    rng = np.random.default_rng(seed)
-    for _ in range(trainings):
-        decision = policy.decide(pool)
-        yield Step(pool, decision)
-        match decision:
-            case Propose(size):
-                learner = len(pool.curves)
-                point: dict[str, Any] = {"kind": "tree", "rate": float(rng.random())}
-                if any(curve.observations for curve in pool.curves.values()):
-                    point = propose(pool, policy.prices, seed)
-                pool = pool.with_newcomer(learner, point)
-                begun = policy.start(pool, learner, size)
-                if isinstance(begun, Drop):
-                    pool = pool.dropped(learner, str(begun.reason), "ruled out")
-                    continue
-                learner, size = begun.learner, begun.size
-            case Extend(learner, size):
-                pass
-            case _:
-                return
-        seen = change(truth(dict(pool.curves[learner].parameters), size))
-        pool = pool.observed(learner, seen)
-        if pool.left is not None:
-            left = pool.left.seconds - (seen.seconds or 0.0)
-            pool = replace(pool, left=Cost(0, max(left, 0.0)))
-        if pool.runs_left is not None:
-            if pool.runs_left == 0:
-                return
-            pool = replace(pool, runs_left=pool.runs_left - 1)
+    return islice(stepping.search(policy, pool, point, trained), trainings)
 
 
 @cache
@@ -222,7 +211,7 @@ def test_the_search_finds_what_lines_hide_at_first() -> None:
 
 def test_with_few_runs_the_first_full_model_is_started_by_half_of_them() -> None:
     for runs in (4, 6, 12, 30):
-        steps = [*search(trainings=runs + 5, runs_left=runs - 1)]
+        steps = [*search(trainings=runs, runs_left=runs - 1)]
         assert len(steps) == runs
         assert full_steps(steps)[0] <= runs // 2
         assert full_steps(steps)[-1] == runs - 1, "the last run is on all the data"
