@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from optuna_daub.core import Curves
 from optuna_daub.core import Decision
@@ -19,8 +20,10 @@ from optuna_daub.core import Extend
 from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
+from optuna_daub.core import Policy
 from optuna_daub.core import Pool
 from optuna_daub.core import Propose
+from optuna_daub.core import replay
 
 
 def pool(table: str, sizes: tuple[int, ...]) -> Pool:
@@ -59,6 +62,20 @@ def said(decision: Decision) -> str:
         case Finish(learner):
             return f"ends with {learner}"
     return "waits"
+
+
+def events(policy: Policy, known: list[LearningCurve]) -> list[tuple[Any, ...]]:
+    """Return the decisions about known curves as the transcriptions of `oracles` note them."""
+    told: list[tuple[Any, ...]] = []
+    for decision in replay(policy, known):
+        match decision:
+            case Extend(learner, size):
+                told.append(("train", learner, size))
+            case Drop(learner, reason):
+                told.append(("fail" if "failed" in str(reason) else "drop", learner))
+            case Finish(learner, _):
+                told.append(("best", learner))
+    return told
 
 
 def changed(curve: LearningCurve, change: Callable[[Observation], Observation]) -> LearningCurve:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +34,7 @@ from optuna_daub.core.policies.schedulers import gradient_ci
 from optuna_daub.core.policies.schedulers import round_robin
 from optuna_daub.core.policies.schedulers import ucb
 from tests.core.scenario import changed
+from tests.core.scenario import events
 from tests.core.scenario import said
 from tests.core.stepping import steps
 from tests.oracles import Abc
@@ -119,17 +119,8 @@ def test_decides_as_the_transcription_does(
     scheduler: Scheduler, known: list[LearningCurve], epsilon: float
 ) -> None:
     abc = ABC(GRID, 10_000, epsilon, delta=0.1, scheduler=scheduler, refit=False)
-    told: list[tuple[Any, ...]] = []
-    for decision in replay(abc, known):
-        match decision:
-            case Extend(learner, size):
-                told.append(("train", learner, size))
-            case Drop(learner, _):
-                told.append(("drop", learner))
-            case Finish(learner, _):
-                told.append(("best", learner))
     oracle = Abc(GRID, known, 10_000, epsilon, 0.1, scheduler.__name__)
-    assert told == [*oracle.events, ("best", oracle.winner)]
+    assert events(abc, known) == [*oracle.events, ("best", oracle.winner)]
 
 
 # ---- The promise -------------------------------------------------------------------------------

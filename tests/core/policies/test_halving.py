@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,32 +9,19 @@ from hypothesis import strategies as st
 from optuna_daub.core import Curves
 from optuna_daub.core import Drop
 from optuna_daub.core import Extend
-from optuna_daub.core import Finish
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.core import Pool
 from optuna_daub.core import SuccessiveHalving
 from optuna_daub.core import replay
 from optuna_daub.core.decision import why_not
+from tests.core.scenario import events
 from tests.core.scenario import pool
 from tests.core.scenario import said
 from tests.oracles import Halving
 from tests.oracles import exact
 from tests.strategies import halvings
 from tests.strategies import known_curves
-
-
-def events(halving: SuccessiveHalving, known: list[LearningCurve]) -> list[tuple[Any, ...]]:
-    told: list[tuple[Any, ...]] = []
-    for decision in replay(halving, known):
-        match decision:
-            case Extend(learner, size):
-                told.append(("train", learner, size))
-            case Drop(learner, reason):
-                told.append(("fail" if "failed" in str(reason) else "drop", learner))
-            case Finish(learner, _):
-                told.append(("best", learner))
-    return told
 
 
 @given(data=st.data(), halving=halvings, failures=st.booleans())
