@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib as mpl
 import pytest
 
 from benchmarks.pictures import race
 from benchmarks.rows import Row
-
-
-def row(method: str, curve: list[tuple[float, ...]], problem: str = "ranger-1") -> Row:
-    key = {"problem": problem, "method": method, "seed": 0, "budget": 100.0}
-    return {"key": key, "curve": curve, "budget_seconds": 200.0}
+from tests.benchmarks.rows import reference
+from tests.benchmarks.rows import row
 
 
 def test_the_points_missing_are_drawn_against_time_in_units() -> None:
     mpl.use("Agg")
-    key = {"problem": "ranger-1", "method": "the reference"}
-    reference = {"key": key, "unit": 2.0, "best": 0.9}
-    rows = [reference, row("ours", [(6.0, 0.8), (100.0, 0.89)]), row("TPE", [(60.0, 0.7)])]
+    rows = [
+        reference(unit=2.0),
+        row("ours", 0, (6.0, 0.8), (100.0, 0.89), budget=100.0),
+        row("TPE", 0, (60.0, 0.7), budget=100.0),
+    ]
     ours, tpe = race(rows, ["ours", "TPE"]).axes[0].lines
     assert [ours.get_label(), tpe.get_label()] == ["optuna_daub", "TPE"]
     assert [*ours.get_ydata()][-1] == pytest.approx(1.0)
@@ -29,9 +30,9 @@ def test_the_points_missing_are_drawn_against_time_in_units() -> None:
 
 def test_on_a_real_table_the_score_is_drawn_against_seconds() -> None:
     mpl.use("Agg")
-    key = {"problem": "real-a", "method": "the reference"}
-    reference = {"key": key, "unit": 40.0, "best": 1.0}
-    rows = [reference, row("ours", [(50.0, 0.8, 0.79)], "real-a"), row("TPE", [], "real-a")]
+    given: Any = {"problem": "real-a", "budget": 100.0}
+    ran = row("ours", 0, (50.0, 0.8, 0.79), **given), row("TPE", 0, **given)
+    rows = [reference("real-a", 40.0, 1.0), *ran]
     ours, tpe = race(rows, ["ours", "TPE"]).axes[0].lines
     at = dict(zip(ours.get_xdata(), ours.get_ydata(), strict=True))
     assert max(at) == 200.0, "all the seconds of the budget"
@@ -43,7 +44,6 @@ def test_on_a_real_table_the_score_is_drawn_against_seconds() -> None:
 def test_two_real_tables_are_not_drawn_as_one() -> None:
     rows: list[Row] = []
     for name in ("real-a", "real-b"):
-        key = {"problem": name, "method": "the reference"}
-        rows += [{"key": key, "unit": 40.0, "best": 1.0}, row("ours", [(5.0, 0.8, 0.7)], name)]
+        rows += [reference(name), row("ours", 0, (5.0, 0.8, 0.7), problem=name)]
     with pytest.raises(ValueError, match="name it: `--problem`"):
         race(rows, ["ours"])

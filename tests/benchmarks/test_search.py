@@ -19,7 +19,6 @@ from optuna.samplers import RandomSampler
 
 from benchmarks import search
 from benchmarks.rows import ROOT
-from benchmarks.rows import Row
 from benchmarks.rows import read_rows
 from benchmarks.search import race
 from benchmarks.search_methods import METHODS
@@ -46,6 +45,8 @@ from benchmarks.search_space import active
 from benchmarks.search_space import draw
 from benchmarks.search_space import introduction
 from benchmarks.search_space import sizes
+from tests.benchmarks.rows import reference
+from tests.benchmarks.rows import row
 
 
 HERE = ["random", "TPE", "TPE + Hyperband", "TPE + halving"]
@@ -204,32 +205,14 @@ def test_flaml_that_goes_on_past_its_budget_says_by_how_much(tmp_path: Path) -> 
     assert row["thinking"] < 1.0, "all is on its clock"
 
 
-STAMP = {"date": "2026-11-22", "commit": "c", "numpy": "2"}
-
-
-def _row(method: str, seed: int, *curve: tuple[float, ...], problem: str = "made") -> Row:
-    key = {"problem": problem, "method": method, "seed": seed, "budget": 10.0}
-    counts = {"trainings": 1, "full_trainings": 1, "thinking": 0.0}
-    used = {"seconds": 20.0, "budget_seconds": 20.0}
-    return {"key": key, "curve": [[*point] for point in curve], **counts, **used, "stamp": STAMP}
-
-
-REFERENCE_ROW: Row = {
-    "key": {"problem": "made", "method": REFERENCE},
-    "unit": 2.0,
-    "best": 0.9,
-    "stamp": STAMP,
-}
-
-
 def test_regret_and_rank_of_curves_known_by_hand() -> None:
     rows = [
-        REFERENCE_ROW,
-        _row("random", 0, (1.0, 0.5), (6.0, 0.8)),
-        _row("TPE", 0, (4.0, 0.95)),
-        _row("random", 1),
-        _row("TPE", 1, (2.0, 0.75)),
-        _row("random", 2, (2.0, 0.75)),  # TPE has not been run
+        reference(),
+        row("random", 0, (1.0, 0.5), (6.0, 0.8)),
+        row("TPE", 0, (4.0, 0.95)),
+        row("random", 1),
+        row("TPE", 1, (2.0, 0.75)),
+        row("random", 2, (2.0, 0.75)),  # TPE has not been run
     ]
     (results,) = collect(rows).values()
     assert results.cells == (("made", 0), ("made", 1))
@@ -242,7 +225,7 @@ def test_regret_and_rank_of_curves_known_by_hand() -> None:
 
 
 def test_tables_hold_the_figures() -> None:
-    rows = [REFERENCE_ROW, _row("random", 0, (1.0, 0.5)), _row("TPE", 0, (4.0, 0.8))]
+    rows = [reference(), row("random", 0, (1.0, 0.5)), row("TPE", 0, (4.0, 0.8))]
     text = report(rows)
     assert "| random | 40.00 (40.00) | 40.00 (40.00) | 40.00 (40.00) |" in text
     assert "| TPE | 90.00 (90.00) | 10.00 (10.00) | 10.00 (10.00) |" in text
@@ -252,12 +235,12 @@ def test_tables_hold_the_figures() -> None:
 
 def test_a_lead_is_the_mean_difference_in_the_same_cells_with_its_error_over_problems() -> None:
     rows = [
-        REFERENCE_ROW,
-        REFERENCE_ROW | {"key": {"problem": "made-2", "method": "the reference"}},
-        _row("ours", 0, (1.0, 0.8)),
-        _row("TPE", 0, (1.0, 0.5)),
-        _row("ours", 0, (1.0, 0.7), problem="made-2"),
-        _row("TPE", 0, (1.0, 0.6), problem="made-2"),
+        reference(),
+        reference("made-2"),
+        row("ours", 0, (1.0, 0.8)),
+        row("TPE", 0, (1.0, 0.5)),
+        row("ours", 0, (1.0, 0.7), problem="made-2"),
+        row("TPE", 0, (1.0, 0.6), problem="made-2"),
     ]
     text = report(rows)
     # 30 points on one problem, 10 on the other: 20 ± 14.14 / sqrt 2.
@@ -266,13 +249,13 @@ def test_a_lead_is_the_mean_difference_in_the_same_cells_with_its_error_over_pro
 
 def test_the_table_of_test_scores_counts_runs_without_a_model_apart() -> None:
     rows = [
-        _row("random", 0, (1.0, 0.5, 0.6), (2.0, 0.7, 0.5)) | {"overrun": 3.0},
-        _row("random", 1, (1.0, 0.5, 0.7)) | {"overrun": 7.0},
-        _row("TPE", 0, (1.0, 0.5, 0.9)),
-        _row("TPE", 1),
-        _row("GP", 0, (1.0, 0.5, 0.4), problem="other"),
-        _row("TPE", 0, problem="other"),
-        _row("TPE", 0, (1.0, 0.5), problem="without test rows"),
+        row("random", 0, (1.0, 0.5, 0.6), (2.0, 0.7, 0.5)) | {"overrun": 3.0},
+        row("random", 1, (1.0, 0.5, 0.7)) | {"overrun": 7.0},
+        row("TPE", 0, (1.0, 0.5, 0.9)),
+        row("TPE", 1),
+        row("GP", 0, (1.0, 0.5, 0.4), problem="other"),
+        row("TPE", 0, problem="other"),
+        row("TPE", 0, (1.0, 0.5), problem="without test rows"),
     ]
     text = report(rows)
     assert "| test score, % | made | other | rank | seeds | largest overrun, s |" in text

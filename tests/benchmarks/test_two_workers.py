@@ -18,24 +18,13 @@ from benchmarks.two_workers import WORKERS
 from benchmarks.two_workers import _report
 from benchmarks.two_workers import main
 from benchmarks.two_workers import simulated
-
-
-REFERENCE_ROW: Row = {
-    "key": {"problem": "made", "method": REFERENCE},
-    "unit": 1.0,
-    "best": 0.9,
-}
-"""So that a unit is a second."""
-
-
-def _row(workers: int, seed: int, *curve: tuple[float, float]) -> Row:
-    key = {"problem": "made", "method": WORKERS[workers - 1], "seed": seed, "budget": 10.0}
-    return {"key": key, "curve": [list(point) for point in curve]}
+from tests.benchmarks.rows import reference
+from tests.benchmarks.rows import row
 
 
 def _shares(*rows: Row) -> list[str]:
-    """Return the last column of the table."""
-    _, table = _report([REFERENCE_ROW, *rows])
+    """Return the last column of the table, for a unit of a second."""
+    _, table = _report([reference(unit=1.0), *rows])
     return [line.split("|")[-2].strip() for line in table.splitlines()[2:]]
 
 
@@ -71,7 +60,7 @@ def test_a_worker_of_double_speed_needs_half_of_the_seconds() -> None:
     times = np.sort(rng.uniform(0.0, 10.0, (40, 8)))
     scores = np.sort(rng.uniform(0.4, 0.9, (40, 8)))
     rows = [
-        _row(n, seed, *zip(when / n, found, strict=True))
+        row(WORKERS[n - 1], seed, *zip(when / n, found, strict=True))
         for seed, (when, found) in enumerate(zip(times, scores, strict=True))
         for n in (1, 2)
     ]
@@ -79,9 +68,9 @@ def test_a_worker_of_double_speed_needs_half_of_the_seconds() -> None:
 
 
 def test_what_is_never_reached_is_never() -> None:
-    worse = _row(1, 0, (1.0, 0.8)), _row(2, 0, (0.5, 0.7))
+    worse = row(WORKERS[0], 0, (1.0, 0.8)), row(WORKERS[1], 0, (0.5, 0.7))
     assert _shares(*worse) == ["never"] * 3
-    assert _shares(worse[0], _row(2, 0, (0.6, 0.8))) == ["0.20", "0.12", "0.06"]
+    assert _shares(worse[0], row(WORKERS[1], 0, (0.6, 0.8))) == ["0.20", "0.12", "0.06"]
 
 
 @pytest.mark.slow
