@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -39,6 +40,7 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub import best_learner
+from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import Decision
@@ -407,6 +409,16 @@ def probes(study: optuna.Study) -> list[tuple[int, int]]:
 def outcome(study: optuna.Study) -> list[tuple[Any, ...]]:
     """Return the parameters, the state and the scores of each trial."""
     return [(t.params, t.state, t.intermediate_values) for t in study.trials]
+
+
+def as_text(points: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return points as text, sorted: equal texts are equal points."""
+    return sorted(str(sorted(point.items())) for point in points)
+
+
+def points(study: optuna.Study) -> list[str]:
+    """Return the parameters of each learner as text, sorted."""
+    return as_text(curve.params for curve in learning_curves(study))
 
 
 def runs(study: optuna.Study) -> list[tuple[FrozenTrial, Run]]:

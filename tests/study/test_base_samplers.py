@@ -38,6 +38,7 @@ from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
 from tests.study.table_study import Objective
 from tests.study.table_study import TableObjective
+from tests.study.table_study import as_text
 from tests.study.table_study import conditional
 from tests.study.table_study import final
 from tests.study.table_study import idle
@@ -141,7 +142,7 @@ def proposed(study: optuna.Study) -> list[dict[str, Any]]:
 
 def n_points(study: optuna.Study) -> int:
     """Return how many points the learners are."""
-    return len({str(sorted(point.items())) for point in proposed(study)})
+    return len({*as_text(proposed(study))})
 
 
 def assert_ended(study: optuna.Study, n_learners: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -23,9 +22,11 @@ from optuna_daub import learning_curves
 from optuna_daub.study.earlier import Earlier
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import SIZES
+from tests.study.table_study import as_text
 from tests.study.table_study import assert_sound
 from tests.study.table_study import open_study
 from tests.study.table_study import pair
+from tests.study.table_study import points
 from tests.study.table_study import random_study
 from tests.study.table_study import reporting
 from tests.study.table_study import scored
@@ -97,11 +98,6 @@ def first(study: optuna.Study, count: int) -> list[Mapping[str, Any]]:
     return [curve.params for curve in learning_curves(study)[:count]]
 
 
-def as_text(points: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return points as text, sorted."""
-    return sorted(str(sorted(point.items())) for point in points)
-
-
 @pytest.mark.parametrize("objective", [flat, conditional])
 @pytest.mark.parametrize("base", [None, TPESampler(seed=1)])
 def test_the_first_learners_are_the_best_earlier_ones(objective, base) -> None:
@@ -147,13 +143,11 @@ def test_no_learner_is_a_repeat() -> None:
     """Also if the new study goes on with itself, and has the earlier best learners."""
     earlier = new_earlier()
     study = study_of(earlier=[earlier, earlier_of(seed=3)], n_trials=25)
-    points = [str(sorted(point.items())) for point in first(study, 99)]
-    assert len(points) == len(set(points))
+    assert len({*points(study)}) == len(points(study))
     count = len(learning_curves(earlier))
     earlier.sampler = DataAllocationSampler(seed=5, earlier=[earlier])
     earlier.optimize(flat, n_trials=3)
-    points = [str(sorted(point.items())) for point in first(earlier, 99)]
-    assert len(points) == len(set(points)) == count + 3
+    assert len({*points(earlier)}) == len(learning_curves(earlier)) == count + 3
 
 
 def test_enqueued_learners_come_first_and_keep_their_parameters() -> None:

@@ -31,6 +31,7 @@ from tests.study.table_study import conditional
 from tests.study.table_study import open_study
 from tests.study.table_study import outcome
 from tests.study.table_study import pair
+from tests.study.table_study import points
 from tests.study.table_study import stop_at
 from tests.study.table_study import trained
 
@@ -39,11 +40,6 @@ try:
     from optuna.testing import pytest_samplers as testing
 except ImportError:  # before Optuna 4.8
     testing = None  # type: ignore[assignment]
-
-
-def points(study: optuna.Study) -> list[str]:
-    """Return the parameters of each learner as text."""
-    return [str(sorted(curve.params.items())) for curve in learning_curves(study)]
 
 
 def assert_each_once(study: optuna.Study) -> None:
