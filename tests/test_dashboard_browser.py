@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from tests.study.process_study import free_port
 from tests.study.process_study import wait_for
 from tests.study.table_study import pair
 from tests.study.table_study import scored
+from tests.study.table_study import until
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import Table
@@ -62,14 +62,6 @@ def program(variable: str, name: str) -> str:
     if os.environ.get("OPTUNA_DAUB_REQUIRE_SERVICES"):
         pytest.fail(message)
     pytest.skip(message)
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    """Wait until something is the case."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
-        time.sleep(0.2)
 
 
 @pytest.fixture

@@ -55,6 +55,7 @@ from tests.study import releases
 from tests.study.forks import CONTEXT
 from tests.study.table_study import final
 from tests.study.table_study import pair
+from tests.study.table_study import until
 
 
 KINDS = (
@@ -121,14 +122,14 @@ def free_port() -> int:
 
 def wait_for(port: int, is_coming: Callable[[], bool] = lambda: True) -> None:
     """Wait until somebody listens on a port of this machine."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
+
+    def is_there() -> bool:
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert is_coming()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+            answers = probe.connect_ex(("127.0.0.1", port)) == 0
+        assert answers or is_coming()
+        return answers
+
+    until(is_there, "a listener", PATIENCE)
 
 
 def serve(behind: str, port: int) -> BaseProcess:
@@ -360,10 +361,7 @@ def work(plan: Plan) -> None:
         worker_of(study).patience = Patience(abandoned=1.0)
         study.sampler.before_trial = dying(plan.deadly, study.sampler.before_trial)
     plan.write("ready", os.getpid())
-    deadline = time.monotonic() + PATIENCE
-    while len(plan._lines("ready")) < plan.crew:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: len(plan._lines("ready")) >= plan.crew, "a crew", PATIENCE)
     cpu, wall = time.process_time(), time.monotonic()
     try:
         study.optimize(objective, n_jobs=plan.n_jobs, catch=plan.catch, callbacks=[note])
@@ -474,10 +472,7 @@ def finish(plan: Plan, n_workers: int) -> None:
 
 def wait_for_probes(plan: Plan, number: int) -> None:
     """Wait until so many probes were started."""
-    deadline = time.monotonic() + PATIENCE
-    while len(plan.begun()) < number:
-        assert time.monotonic() < deadline, plan.errors()
-        time.sleep(0.01)
+    until(lambda: len(plan.begun()) >= number, plan.errors, PATIENCE)
 
 
 def check_consistency(plan: Plan, kills: int = 0, best: float | None = None) -> optuna.Study:

@@ -585,6 +585,17 @@ def raising(
     return act
 
 
+def until(
+    condition: Callable[[], object], what: str | Callable[[], str] = "", seconds: float = 60.0
+) -> None:
+    """Wait until something is the case, and fail if it is not within some seconds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        late = time.monotonic() >= deadline
+        assert not late, f"not within {seconds:g} s: {what() if callable(what) else what}"
+        time.sleep(0.01)
+
+
 def in_thread(call: Callable[[], object]) -> list[BaseException]:
     """Call in a thread that must end by itself, and return what it raised."""
     raised: list[BaseException] = []

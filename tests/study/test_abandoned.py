@@ -42,6 +42,7 @@ from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
 from tests.study.table_study import told
 from tests.study.table_study import trained
+from tests.study.table_study import until
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -126,10 +127,7 @@ def test_a_worker_that_waits_turns_to_what_is_enqueued() -> None:
     asked: list[optuna.Trial] = []
     worker = threading.Thread(target=lambda: asked.append(study.ask()), daemon=True)
     worker.start()
-    deadline = time.monotonic() + 30
-    while len(study.trials) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: len(study.trials) == 2)
     study.enqueue_trial({"row": 3})
     worker.join(30)
     (idle,) = asked
@@ -364,8 +362,7 @@ def test_what_may_still_be_told_is_waited_for(asks: bool, is_kept: bool) -> None
             gc.collect()
     else:
         thread.start()
-        while not study.trials or not study.trials[0].system_attrs:
-            time.sleep(0.01)
+        until(lambda: study.trials and study.trials[0].system_attrs)
     study.optimize(TableObjective(), timeout=0.5)
     assert [trial.state.name for trial in study.trials] == ["RUNNING", "PRUNED"]
     go_on.set()

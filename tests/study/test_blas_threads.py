@@ -26,6 +26,7 @@ from optuna_daub.study.host import one_blas_thread
 from tests.study.table_study import pair
 from tests.study.table_study import told
 from tests.study.table_study import trained
+from tests.study.table_study import until
 
 
 SIZES = (6, 9, 15)
@@ -134,10 +135,8 @@ def test_two_studies_in_two_threads_keep_each_others_threads() -> None:
         target=study_of(Watched(SIZES), Base()).optimize, args=(slow,), kwargs={"n_trials": 1}
     )
     other.start()
-    while not seen:
-        time.sleep(0.001)
-
     try:
+        until(lambda: seen)
         study_of(Watched(SIZES), Base()).optimize(skilled)
     finally:
         is_over.set()
