@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 
@@ -14,7 +13,6 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from tests.strategies import GRID
 from tests.strategies import learning_curves
-from tests.strategies import observations
 from tests.strategies import scores
 
 
@@ -113,16 +111,6 @@ def test_a_dropped_learner_stays_dropped(seen: LearningCurve) -> None:
 def test_at_finds_what_was_observed_at_a_size(seen: LearningCurve, size: int) -> None:
     assert seen.at(size) == {o.size: o for o in seen.observations}.get(size)
     assert (size in seen) == (size in seen.sizes)
-
-
-@given(seen=learning_curves(7), probe=observations(3))
-def test_both_are_frozen_values(seen: LearningCurve, probe: Observation) -> None:
-    assert dataclasses.replace(seen) == seen
-    assert hash(dataclasses.replace(probe)) == hash(probe)
-    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign"):
-        seen.learner = 8  # type: ignore[misc]
-    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign"):
-        probe.score = 1.0  # type: ignore[misc]
 
 
 def test_a_rule_is_asked_once_of_each_curve() -> None:

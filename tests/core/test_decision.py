@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optuna_daub.core import Decision
 from optuna_daub.core import Extend
 from optuna_daub.core import Ranking
 from optuna_daub.core import Reason
-from tests.strategies import decisions
 from tests.strategies import reasons
 
 
@@ -71,13 +69,6 @@ def test_the_mirrored_order_is_the_opposite(reason: Reason) -> None:
 @given(score=st.sampled_from([0.0, 1e-9]))
 def test_zero_has_no_sign(score: float) -> None:
     assert str(Reason("score {0}", (score,)).mirrored()) == "score 0.000"
-
-
-@given(decision=decisions)
-def test_decisions_are_frozen_values(decision: Decision) -> None:
-    assert dataclasses.replace(decision) == decision
-    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'reason'"):
-        decision.reason = Reason("another")  # type: ignore[misc]
 
 
 RANKING = Ranking("bound", np.array([2, 4, 17]), np.array([-math.inf, 0.871, 0.884]))

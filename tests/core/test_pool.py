@@ -234,12 +234,6 @@ class TestPool:
         assert asked == [0, 1, 0]
         assert pool == Pool(to_come=2)  # what was asked is no part of a value
 
-    @given(pool=pools())
-    def test_a_pool_is_a_frozen_value(self, pool: Pool) -> None:
-        assert dataclasses.replace(pool) == pool
-        with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign"):
-            pool.busy = frozenset()  # type: ignore[misc]
-
 
 @given(a=costs, b=costs)
 def test_costs_add_up(a: Cost, b: Cost) -> None:
