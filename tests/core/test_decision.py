@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optuna_daub.core import Extend
 from optuna_daub.core import Ranking
 from optuna_daub.core import Reason
 from tests.strategies import reasons
@@ -117,7 +116,3 @@ def test_the_rival_is_the_best_of_all_others(values: list[float], new: float) ->
     assert ranking.rival(None)[0] == max(values, default=-math.inf)
     for place, learner in enumerate(learners.tolist()):
         assert ranking.rival(learner)[0] == max([new, *values[:place], *values[place + 1 :]])
-
-
-def test_decisions_are_told_apart_by_what_they_say() -> None:
-    assert Extend(0, 500, Reason("a")) != Extend(0, 750, Reason("a"))

@@ -264,7 +264,6 @@ def test_intervals_hold_where_the_model_does(seed: int) -> None:
     means = 0.05 * 0.78 ** doublings[:-1] * steps
     gains = rng.normal(means, 0.95 * means / np.sqrt(steps), (300, len(steps)))
     scores = 0.6 + 0.01 * rng.normal(size=(300, 1)) + np.cumsum(gains, axis=1)
-    firsts = scores[:, 0]
     curves = [
         curve(i, dict(zip(SIZES[1:], row, strict=True)) if i < 150 else {SIZES[1]: row[0]})
         for i, row in enumerate(scores)
@@ -274,7 +273,6 @@ def test_intervals_hold_where_the_model_does(seed: int) -> None:
     inside = (forecast.quantile(0.05)[rest] < scores[rest, -1]) & (
         scores[rest, -1] < forecast.quantile(0.95)[rest]
     )
-    assert firsts.std() > 0
     assert 0.80 < inside.mean() <= 1.0, inside.mean()
 
 

@@ -12,15 +12,6 @@ from optuna_daub.core import Interval
 from tests.strategies import finite
 
 
-def test_without_ends_it_holds_all_numbers() -> None:
-    assert Interval() == Interval(-math.inf, math.inf)
-
-
-@given(end=finite)
-def test_may_be_a_single_number(end: float) -> None:
-    assert Interval(end, end).lower == Interval(end, end).upper == end
-
-
 @given(ends=st.tuples(finite, finite).filter(lambda ends: ends[0] > ends[1]))
 def test_the_lower_end_does_not_exceed_the_upper(ends: tuple[float, float]) -> None:
     with pytest.raises(ValueError, match=r"must not exceed the upper one, but got \["):
