@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 from typing import ClassVar
@@ -20,6 +21,7 @@ from optuna_daub import DataAllocationSampler
 from optuna_daub import DAUBPruner
 from optuna_daub import allocations
 from optuna_daub.core import Observation
+from optuna_daub.objective import TrainingSizeObjective
 
 
 SIZES = (30, 60, 100)
@@ -51,6 +53,13 @@ def build(trial: optuna.Trial) -> Any:
 
 def build_linear(trial: optuna.Trial) -> Any:
     return LinearRegression(fit_intercept=trial.suggest_categorical("fit_intercept", [True]))
+
+
+def objective_of(
+    X: Any = X, Y: Any = Y, *, build: Callable[..., Any] = build, **kwargs: Any
+) -> TrainingSizeObjective:
+    """Return an objective on the small table, with other arguments if some are given."""
+    return TrainingSizeObjective(build, X, Y, **kwargs)
 
 
 class Witness(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -25,13 +25,10 @@ from tests.objective.studies import X
 from tests.objective.studies import Y
 from tests.objective.studies import build
 from tests.objective.studies import created
+from tests.objective.studies import objective_of
 from tests.objective.studies import sampler_of
 from tests.objective.studies import study_of
 from tests.study.table_study import scored
-
-
-def _objective(X: Any = X, Y: Any = Y, **kwargs: Any) -> TrainingSizeObjective:
-    return TrainingSizeObjective(build, X, Y, **kwargs)
 
 
 def _search(storage: Any) -> DataAllocationSearchCV:
@@ -45,45 +42,47 @@ def _scores(study: optuna.Study) -> list[dict[int, float]]:
 
 
 def _reversed_targets() -> TrainingSizeObjective:
-    return _objective(Y=Y[::-1])
+    return objective_of(Y=Y[::-1])
 
 
 FIXED = {"X_valid": X[100:], "y_valid": Y[100:]}
 OTHERS: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
-    "targets": (_objective, _reversed_targets, "data"),
-    "features": (_objective, lambda: _objective(X + 1), "data"),
-    "fewer rows": (_objective, lambda: _objective(X[:180], Y[:180]), "data"),
-    "names of columns": (lambda: _objective(pd.DataFrame(X).add_prefix("x")),
-                         lambda: _objective(pd.DataFrame(X).add_prefix("y")), "data"),
-    "weights": (_objective, lambda: _objective(sample_weight=np.arange(200.0)), "data"),
-    "fixed validation set": (lambda: _objective(**FIXED),
-                             lambda: _objective(**{**FIXED, "X_valid": X[100:] + 1}), "data"),
-    "seed": (_objective, lambda: _objective(seed=1), "division into training and validation"),
-    "folds": (lambda: _objective(cv=4), lambda: _objective(cv=5), "division into training"),
-    "held-out rows": (_objective, lambda: _objective(test_size=0.25), "division into training"),
-    "scorer": (_objective, lambda: _objective(scoring="f1_macro"), "scoring"),
+    "targets": (objective_of, _reversed_targets, "data"),
+    "features": (objective_of, lambda: objective_of(X + 1), "data"),
+    "fewer rows": (objective_of, lambda: objective_of(X[:180], Y[:180]), "data"),
+    "names of columns": (lambda: objective_of(pd.DataFrame(X).add_prefix("x")),
+                         lambda: objective_of(pd.DataFrame(X).add_prefix("y")), "data"),
+    "weights": (objective_of, lambda: objective_of(sample_weight=np.arange(200.0)), "data"),
+    "fixed validation set": (lambda: objective_of(**FIXED),
+                             lambda: objective_of(**{**FIXED, "X_valid": X[100:] + 1}), "data"),
+    "seed": (objective_of, lambda: objective_of(seed=1), "division into training and validation"),
+    "folds": (lambda: objective_of(cv=4), lambda: objective_of(cv=5), "division into training"),
+    "held-out rows": (objective_of, lambda: objective_of(test_size=0.25), "division into"),
+    "scorer": (objective_of, lambda: objective_of(scoring="f1_macro"), "scoring"),
     "lambdas": (
-        lambda: _objective(scoring=lambda model, X, y: model.score(X, y)),
-        lambda: _objective(scoring=lambda model, X, y: f1_score(y, model.predict(X))),
+        lambda: objective_of(scoring=lambda model, X, y: model.score(X, y)),
+        lambda: objective_of(scoring=lambda model, X, y: f1_score(y, model.predict(X))),
         "scoring",
     ),
     "weights of fits": (
-        lambda: _objective(fit_params={"sample_weight": np.ones(200)}),
-        lambda: _objective(fit_params={"sample_weight": pd.Series(np.arange(200.0) + 1.0)}),
+        lambda: objective_of(fit_params={"sample_weight": np.ones(200)}),
+        lambda: objective_of(fit_params={"sample_weight": pd.Series(np.arange(200.0) + 1.0)}),
         "fit_params",
     ),
     "an argument of fits": (
-        _objective, lambda: _objective(fit_params={"sample_weight": np.ones(200)}), "fit_params"
+        objective_of,
+        lambda: objective_of(fit_params={"sample_weight": np.ones(200)}),
+        "fit_params",
     ),
-    "training further": (_objective, lambda: _objective(incremental=True), "way of training"),
+    "training further": (objective_of, lambda: objective_of(incremental=True), "way of training"),
     "training anew": (
-        lambda: _objective(incremental=True),
+        lambda: objective_of(incremental=True),
         lambda: TrainingSizeObjective(lambda trial, n, previous: build(trial), X, Y),
         "way of training",
     ),
     "weighted scores": (
-        lambda: _objective(sample_weight=np.ones(200)),
-        lambda: _objective(sample_weight=np.ones(200), weighted_score=True),
+        lambda: objective_of(sample_weight=np.ones(200)),
+        lambda: objective_of(sample_weight=np.ones(200), weighted_score=True),
         "scoring",
     ),
 }  # fmt: skip
@@ -102,7 +101,7 @@ def test_a_study_of_something_else_is_refused(case: str) -> None:
 
 def test_with_another_sampler_other_sizes_are_refused() -> None:
     study = created(sampler=optuna.samplers.RandomSampler(seed=0))
-    objective = _objective()
+    objective = objective_of()
     study.optimize(objective, n_trials=1)
     study.pruner = DAUBPruner(sizes=(30, 60, 120))
     with pytest.raises(SetupError, match="must go on with the training sizes"):
@@ -116,8 +115,10 @@ def test_a_table_that_was_changed_in_place_is_refused(what: str, is_begun: bool)
     table = pd.DataFrame(features.copy(), columns=[*map(str, range(features.shape[1]))])
     fixed = {**FIXED, "X_valid": features} if what == "validation rows" else {}
     fixed |= {"y_valid": Y} if fixed else {}
-    objective = _objective({"a frame": table, "features": features}.get(what, X), targets, **fixed)
-    study = study_of(objective if is_begun else _objective(), n_learners=2)
+    objective = objective_of(
+        {"a frame": table, "features": features}.get(what, X), targets, **fixed
+    )
+    study = study_of(objective if is_begun else objective_of(), n_learners=2)
     if not is_begun:
         study = created()
     before = _scores(study)
@@ -135,10 +136,10 @@ def test_a_table_that_was_changed_in_place_is_refused(what: str, is_begun: bool)
 
 
 def test_arguments_of_fits_that_change_nothing_may_change() -> None:
-    study = study_of(_objective(fit_params=None), n_learners=2)
+    study = study_of(objective_of(fit_params=None), n_learners=2)
     study.sampler = sampler_of(4)
     before = len(study.trials)
-    study.optimize(_objective(fit_params={}))
+    study.optimize(objective_of(fit_params={}))
     assert len(study.trials) > before
 
 
@@ -160,12 +161,12 @@ def test_a_search_with_other_arguments_of_fits_is_refused() -> None:
 def test_the_same_goes_on(how: str) -> None:
     storage = optuna.storages.InMemoryStorage()
     study = created(storage=storage, study_name="s", n_learners=2)
-    objective = _objective(scoring="f1_macro")
+    objective = objective_of(scoring="f1_macro")
     study.optimize(objective)
     again = {
         "again": objective,
         "pickled": pickle.loads(pickle.dumps(objective)),
-        "another process's": _objective(X.copy(), Y.copy(), scoring="f1_macro"),
+        "another process's": objective_of(X.copy(), Y.copy(), scoring="f1_macro"),
     }[how]
     loaded = optuna.load_study(
         storage=storage, study_name="s", sampler=sampler_of(4, seed=1), pruner=study.pruner
@@ -176,11 +177,11 @@ def test_the_same_goes_on(how: str) -> None:
 
 
 def test_a_study_begun_before_goes_on() -> None:
-    objective = _objective()
+    objective = objective_of()
     study = study_of(objective, n_learners=2)
     del study._storage._studies[study._study_id].system_attrs["daub:search"]  # type: ignore[attr-defined]
     study.sampler = sampler_of(4, seed=3)
-    study.optimize(_objective())
+    study.optimize(objective_of())
     assert "daub:search" in study._storage.get_study_system_attrs(study._study_id)
 
 
@@ -201,7 +202,7 @@ def test_results_of_another_objective_are_refused(objective: Any) -> None:
     study.sampler = sampler_of(2)
     study.pruner = DAUBPruner(sizes=SIZES)
     with pytest.raises(SetupError, match="results of another one, such as that of trial 0"):
-        study.optimize(_objective())
+        study.optimize(objective_of())
     assert not any({*trial.intermediate_values} & {*SIZES} for trial in study.trials)
 
 
@@ -209,19 +210,19 @@ def test_scores_of_unknown_rows_are_warned_of(caplog: pytest.LogCaptureFixture) 
     study = study_of(lambda trial: scored(trial, lambda n: 0.9), n_learners=2)
     study.sampler = sampler_of(3)
     for _ in range(2):
-        study.optimize(_objective(), n_trials=1)
+        study.optimize(objective_of(), n_trials=1)
     said = [each.getMessage() for each in caplog.records]
     assert len([text for text in said if "no record of their rows and scorer" in text]) == 1
 
 
 def test_a_study_of_an_older_version_may_have_been_trained_in_any_way() -> None:
-    study = study_of(_objective(), n_learners=2)
+    study = study_of(objective_of(), n_learners=2)
     attrs = study._storage._studies[study._study_id].system_attrs  # type: ignore[attr-defined]
     del attrs["daub:search"]["way of training"]
     for n_learners, is_incremental in ((4, True), (6, False)):
         before = len(study.trials)
         study.sampler = sampler_of(n_learners, seed=n_learners)
-        study.optimize(_objective(incremental=is_incremental))
+        study.optimize(objective_of(incremental=is_incremental))
         assert len(study.trials) > before
 
 
@@ -233,13 +234,13 @@ def test_before_anything_is_observed_it_may_be_mended() -> None:
 
     with pytest.raises(MemoryError):
         study.optimize(TrainingSizeObjective(fails, X, Y[::-1]))
-    study.optimize(_objective())
+    study.optimize(objective_of())
     assert study.best_trial.last_step == SIZES[-1]
 
 
 def test_a_worker_whose_table_another_one_has_replaced_before_its_first_score_is_told() -> None:
     study = created(n_learners=4)
-    one, other = _objective(), _reversed_targets()
+    one, other = objective_of(), _reversed_targets()
     asked = study.ask()
     one._checks._check_same_rows(asked, SIZES)
     with pytest.raises(SetupError, match="must go on with the data"):
@@ -249,7 +250,7 @@ def test_a_worker_whose_table_another_one_has_replaced_before_its_first_score_is
 def test_a_search_and_an_objective_are_not_mixed() -> None:
     storage = optuna.storages.InMemoryStorage()
     study = created(storage=storage, study_name="s", n_learners=2)
-    study.optimize(_objective())
+    study.optimize(objective_of())
     search = _search(storage)
     with pytest.raises(ValueError, match="must go on with the cv and random_state"):
         search.fit(X, Y)
@@ -259,12 +260,12 @@ def test_a_search_and_an_objective_are_not_mixed() -> None:
 
 
 def test_the_winner_is_not_fitted_on_other_rows_in_silence() -> None:
-    study = study_of(_objective())
-    _objective().refit(study)
+    study = study_of(objective_of())
+    objective_of().refit(study)
     with pytest.warns(UserWarning, match="was scored on other rows.*the data of the study"):
         _reversed_targets().refit(study)
     with pytest.warns(UserWarning, match="was scored on other rows.*the division"):
-        _objective(seed=5).refit(study)
+        objective_of(seed=5).refit(study)
 
 
 @pytest.mark.parametrize(

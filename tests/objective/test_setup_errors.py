@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,9 @@ from optuna_daub.objective import TrainingSizeObjective
 from optuna_daub.study.setup_errors import SetupError
 from tests.objective.studies import SIZES
 from tests.objective.studies import Witness
-from tests.objective.studies import X
-from tests.objective.studies import Y
-from tests.objective.studies import build
 from tests.objective.studies import created
+from tests.objective.studies import objective_of
 from tests.objective.studies import witness
-
-
-def _objective(build: Callable[..., Any] = witness, **kwargs: Any) -> TrainingSizeObjective:
-    return TrainingSizeObjective(build, X, Y, **kwargs)
 
 
 def _suggests_something_else(trial: optuna.Trial, n: int) -> Any:
@@ -35,21 +30,23 @@ def _suggests_something_else(trial: optuna.Trial, n: int) -> Any:
     return Witness()
 
 
+of_witness = partial(objective_of, build=witness)
+
 CASES: dict[str, tuple[Callable[[], TrainingSizeObjective], dict[str, Any], str]] = {
-    "direction": (_objective, {"direction": "minimize"}, 'Pass `direction="maximize"` to'),
-    "sizes above the rows": (_objective, {"pruner": DAUBPruner(sizes=(30, 60, 5000))},
+    "direction": (of_witness, {"direction": "minimize"}, 'Pass `direction="maximize"` to'),
+    "sizes above the rows": (of_witness, {"pruner": DAUBPruner(sizes=(30, 60, 5000))},
                              "Pass `max_resource=objective.n_train`"),
-    "sizes below the classes": (_objective, {"pruner": DAUBPruner(sizes=(1, 60, 100))},
+    "sizes below the classes": (of_witness, {"pruner": DAUBPruner(sizes=(1, 60, 100))},
                                 "`min_resource=3` or more"),
-    "another pruner": (_objective, {"pruner": optuna.pruners.MedianPruner()},
+    "another pruner": (of_witness, {"pruner": optuna.pruners.MedianPruner()},
                        "pass `pruner=DAUBPruner"),
-    "no estimator": (lambda: _objective(lambda trial: trial.suggest_float("x", 0, 1)), {},
+    "no estimator": (lambda: objective_of(build=lambda trial: trial.suggest_float("x", 0, 1)), {},
                      "`build` must return an unfitted estimator"),
-    "other parameters at another size": (lambda: _objective(_suggests_something_else), {},
+    "other parameters at another size": (lambda: objective_of(build=_suggests_something_else), {},
                                          "must suggest the same parameters"),
-    "no partial_fit": (lambda: _objective(incremental=True), {},
+    "no partial_fit": (lambda: of_witness(incremental=True), {},
                        "`incremental=True` needs estimators with `partial_fit`, but Witness"),
-    "fit_params": (lambda: _objective(fit_params=lambda training, validation: None), {},
+    "fit_params": (lambda: of_witness(fit_params=lambda training, validation: None), {},
                    "`fit_params` must return a mapping from arg.* values, but returned None"),
 }  # fmt: skip
 
@@ -83,7 +80,7 @@ def test_with_another_sampler_the_study_ends_and_the_log_has_the_whole_sentence(
 @pytest.mark.parametrize("score", [None, "good", [0.5, 0.6]])
 def test_a_scorer_that_returns_no_number_ends_the_study(score: object) -> None:
     study = created(n_learners=4)
-    objective = _objective(build, scoring=lambda estimator, X, y: score)
+    objective = objective_of(scoring=lambda estimator, X, y: score)
     with pytest.raises(SetupError, match="`scoring` must return one number"):
         study.optimize(objective, timeout=20, catch=(Exception,))
     assert len(study.trials) == 1
@@ -102,9 +99,9 @@ def test_an_objective_of_ones_own_in_a_study_of_another_pruner_ends_it_too() -> 
 def test_a_study_goes_on_once_its_set_up_is_mended() -> None:
     study = created((30, 60, 5000))
     with pytest.raises(SetupError, match="max_resource"):
-        study.optimize(_objective(build), catch=(Exception,))
+        study.optimize(objective_of(), catch=(Exception,))
     study.pruner = DAUBPruner(sizes=SIZES)
-    study.optimize(_objective(build))
+    study.optimize(objective_of())
     assert study.best_trial.last_step == SIZES[-1]
 
 
@@ -116,7 +113,7 @@ def test_a_learner_that_takes_no_weights_fails_alone(in_pipeline: bool) -> None:
 
     grid = optuna.samplers.GridSampler({"witness": [True, False]}, seed=0)
     study = created(sampler=DataAllocationSampler(grid, n_learners=2))
-    objective = _objective(build, sample_weight=np.ones(200))
+    objective = objective_of(build=build, sample_weight=np.ones(200))
     study.optimize(objective, catch=(TypeError,))
     assert study.best_params == {"witness": False}
     assert not Witness.fits
@@ -132,5 +129,5 @@ def test_errors_of_one_learner_are_caught_as_before() -> None:
         return Witness(ValueError if x < 0.6 else None)
 
     study = created(n_learners=4)
-    study.optimize(_objective(some_fail), catch=(ValueError,))
+    study.optimize(objective_of(build=some_fail), catch=(ValueError,))
     assert {trial.state.name for trial in study.trials} >= {"FAIL", "COMPLETE"}
