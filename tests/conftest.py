@@ -1,4 +1,4 @@
-"""Hypothesis profiles, and fixtures: the files in ../shared, and a clock to put forward."""
+"""Settings of each test process, and fixtures: shared files, a clock to put forward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The progress bar: what it says, when it is quiet, and that it ends with the study."""
+"""The progress bar: what it says, when it is quiet, its end; and the bar of Optuna."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from optuna_daub.visualization import ProgressBar
 from optuna_daub.visualization import _progress
 from optuna_daub.visualization._progress import examples_left
 from optuna_daub.visualization._progress import standing
+from tests.study.table_study import TableObjective
+from tests.study.table_study import table_study
 from tests.visualization import studies
 from tests.visualization.studies import RIVALS
 from tests.visualization.studies import SIZES
@@ -278,3 +280,30 @@ def test_between_two_updates_it_costs_next_to_nothing() -> None:
     (trial, *_) = study.get_trials(deepcopy=False)
     assert reads_of(study, lambda: progress(study, trial))
     assert reads_of(study, lambda: progress(study, trial)) == []
+
+
+# Optuna's own progress bar
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_closed_pool_shows_progress(n_jobs: int, capsys: pytest.CaptureFixture[str]) -> None:
+    study = table_study(5)
+    with pytest.warns(UserWarning, match="Progress bar won't be displayed"):
+        study.optimize(TableObjective(), show_progress_bar=True, n_jobs=n_jobs)
+    n_trials = sum(trial.state.is_finished() for trial in study.trials)
+    shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
+    assert f" {n_trials}/{n_trials} " in shown[-1]
+    assert "Best trial" in shown[-1]
+    capsys.readouterr()
+    study.optimize(TableObjective(), n_trials=1)
+    assert "%|" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limits", [{"n_trials": 3}, {"timeout": 60}])
+def test_a_bar_with_an_end_of_its_own_is_left_to_optuna(
+    limits: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = table_study(5)
+    study.optimize(TableObjective(), show_progress_bar=True, **limits)
+    end = "3/3 " if "n_trials" in limits else "01:00"
+    assert end in capsys.readouterr().err

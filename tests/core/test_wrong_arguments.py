@@ -123,7 +123,7 @@ NO_SIZES = "`first_sizes` must be some of the training sizes"
 def test_what_a_policy_cannot_mean_is_refused(
     policy: Any, wrong: dict[str, Any], complaint: str
 ) -> None:
-    """The values that each rule refuses are in `tests/test_arguments.py`."""
+    """Values at the borders; `tests/test_arguments.py` tries many others."""
     with pytest.raises(ValueError, match=complaint):
         policy(SIZES, **wrong)
 

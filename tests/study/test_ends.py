@@ -1,8 +1,9 @@
-"""Ends of an objective: too early, without a value, with an error after the last report."""
+"""Ends of an objective, too early or by an error, and of a study after few trials."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +12,12 @@ import pytest
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
+from optuna_daub import AllocationPruner
 from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import training_sizes
+from optuna_daub.core import SuccessiveHalving
 from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -23,7 +26,9 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
 from tests.study.table_study import asking_itself
 from tests.study.table_study import assert_nothing_twice
+from tests.study.table_study import by_formula
 from tests.study.table_study import final
+from tests.study.table_study import is_over
 from tests.study.table_study import one_number
 from tests.study.table_study import optimize_some
 from tests.study.table_study import pair
@@ -31,6 +36,7 @@ from tests.study.table_study import probes
 from tests.study.table_study import raising
 from tests.study.table_study import random_study
 from tests.study.table_study import report_row
+from tests.study.table_study import run_of
 from tests.study.table_study import scores_of
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
@@ -249,3 +255,60 @@ def test_who_rejects_while_others_train_rejects_for_good(*, asks: bool) -> None:
     assert {*was_told} <= {*states}
     for number, told in was_told.items():
         assert states[number] == ("suspended" if told else "dropped")
+
+
+# Few trials in a closed pool
+
+
+RULES = [
+    DAUBPruner(sizes=SIZES, cost="examples"),
+    DAUBPruner.paper(sizes=SIZES),
+    AllocationPruner(SuccessiveHalving(SIZES)),
+]
+
+
+@pytest.mark.parametrize(("n_trials", "n_jobs"), [(2, 1), (2, 2), (5, 2)])
+@pytest.mark.parametrize("rule", RULES)
+def test_fewer_trials_than_learners_end_with_a_model_of_all_the_data(
+    rule: AllocationPruner, n_trials: int, n_jobs: int
+) -> None:
+    study = random_study(rule, n_learners=20)
+
+    def score(x: float, n: int) -> float:
+        time.sleep(0.01)  # Optuna counts a trial some moments after its thread has started
+        return x - 1 / n
+
+    objective = by_formula(score, training_score=lambda x, n: x + 1 / n)
+    study.optimize(objective, n_trials=n_trials, n_jobs=n_jobs)
+    assert len(study.trials) == n_trials
+    assert study.best_trial.last_step == SIZES[-1]
+    best = answer(study)
+    assert (best.size, best.score) == (SIZES[-1], study.best_value)
+
+
+def test_a_single_trial_is_one_of_a_loop() -> None:
+    study, looped = random_study(n_learners=3), random_study(n_learners=3)
+    study.optimize(TableObjective())
+    while not is_over(looped):
+        looped.optimize(TableObjective(), n_trials=1)
+    seen, again = ([t.intermediate_values for t in each.trials] for each in (study, looped))
+    assert seen == again
+
+
+@pytest.mark.parametrize("n_learners", [20, 4, 3])
+def test_the_last_of_few_trials_goes_to_the_leader(n_learners: int) -> None:
+    study = random_study(n_learners=n_learners)
+    study.optimize(TableObjective(), n_trials=4)
+    first = {curve.params["row"]: curve.observations[0].score for curve in learning_curves(study)}
+    assert study.best_params["row"] == max(first, key=first.__getitem__)
+
+
+def test_where_a_model_exists_the_last_trial_is_as_the_rule_says() -> None:
+    study = random_study(n_learners=20)
+    for _ in range(2):
+        study.optimize(TableObjective(), n_trials=3)
+    full = [trial.number for trial in study.trials if trial.last_step == SIZES[-1]]
+    assert full[0] == 2
+    last = "the last run of `n_trials` is on all the data"
+    assert run_of(study, study.trials[2]).reason == last
+    assert run_of(study, study.trials[5]).reason != last

@@ -7,7 +7,6 @@ import math
 import os
 import re
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,7 +25,6 @@ from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.core import Observation
-from optuna_daub.core import SuccessiveHalving
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
@@ -42,11 +40,9 @@ from tests.study.table_study import TableObjective
 from tests.study.table_study import answer
 from tests.study.table_study import by_formula
 from tests.study.table_study import final
-from tests.study.table_study import is_over
 from tests.study.table_study import one_number
 from tests.study.table_study import random_study
 from tests.study.table_study import reporting
-from tests.study.table_study import run_of
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
@@ -538,81 +534,3 @@ def test_a_search_that_ends_early_for_want_of_new_points_says_so_once(
     said = [record.getMessage() for record in caplog.records]
     assert sum("points of the search space, as far as it was seen" in each for each in said) == 1
     assert any("`n_learners` is 20" in each for each in said) == (n_learners == 20)
-
-
-# Few trials in a closed pool
-
-
-@pytest.mark.parametrize(("n_trials", "n_jobs"), [(2, 1), (2, 2), (5, 2)])
-@pytest.mark.parametrize("rule", [None, PAPER, AllocationPruner(SuccessiveHalving(SIZES))])
-def test_fewer_trials_than_learners_end_with_a_model_of_all_the_data(
-    rule: AllocationPruner | None, n_trials: int, n_jobs: int
-) -> None:
-    study = random_study(n_learners=20)
-    study.pruner = rule or study.pruner
-
-    def score(x: float, n: int) -> float:
-        time.sleep(0.01)  # Optuna counts a trial some moments after its thread has started
-        return x - 1 / n
-
-    objective = by_formula(score, training_score=lambda x, n: x + 1 / n)
-    study.optimize(objective, n_trials=n_trials, n_jobs=n_jobs)
-    assert len(study.trials) == n_trials
-    assert study.best_trial.last_step == SIZES[-1]
-    best = answer(study)
-    assert (best.size, best.score) == (SIZES[-1], study.best_value)
-
-
-def test_a_single_trial_is_one_of_a_loop() -> None:
-    study, looped = random_study(n_learners=3), random_study(n_learners=3)
-    study.optimize(TableObjective())
-    while not is_over(looped):
-        looped.optimize(TableObjective(), n_trials=1)
-    seen, again = ([t.intermediate_values for t in each.trials] for each in (study, looped))
-    assert seen == again
-
-
-@pytest.mark.parametrize("n_learners", [20, 4, 3])
-def test_the_last_of_few_trials_goes_to_the_leader(n_learners: int) -> None:
-    study = random_study(n_learners=n_learners)
-    study.optimize(TableObjective(), n_trials=4)
-    first = {curve.params["row"]: curve.observations[0].score for curve in learning_curves(study)}
-    assert study.best_params["row"] == max(first, key=first.__getitem__)
-
-
-def test_where_a_model_exists_the_last_trial_is_as_the_rule_says() -> None:
-    study = random_study(n_learners=20)
-    for _ in range(2):
-        study.optimize(TableObjective(), n_trials=3)
-    full = [trial.number for trial in study.trials if trial.last_step == SIZES[-1]]
-    assert full[0] == 2
-    last = "the last run of `n_trials` is on all the data"
-    assert run_of(study, study.trials[2]).reason == last
-    assert run_of(study, study.trials[5]).reason != last
-
-
-# Optuna's own progress bar
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_closed_pool_shows_progress(n_jobs: int, capsys: pytest.CaptureFixture[str]) -> None:
-    study = table_study(5)
-    with pytest.warns(UserWarning, match="Progress bar won't be displayed"):
-        study.optimize(TableObjective(), show_progress_bar=True, n_jobs=n_jobs)
-    n_trials = sum(trial.state.is_finished() for trial in study.trials)
-    shown = capsys.readouterr().err.replace("\r", "\n").splitlines()
-    assert f" {n_trials}/{n_trials} " in shown[-1]
-    assert "Best trial" in shown[-1]
-    capsys.readouterr()
-    study.optimize(TableObjective(), n_trials=1)
-    assert "%|" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("limits", [{"n_trials": 3}, {"timeout": 60}])
-def test_a_bar_with_an_end_of_its_own_is_left_to_optuna(
-    limits: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    study = table_study(5)
-    study.optimize(TableObjective(), show_progress_bar=True, **limits)
-    end = "3/3 " if "n_trials" in limits else "01:00"
-    assert end in capsys.readouterr().err
