@@ -204,8 +204,12 @@ def point(trial: optuna.Trial) -> float:
 
 def wide(trial: optuna.Trial) -> float:
     live = point(trial)
-    also = {"training_score": lambda n: 1.0, "seconds": lambda n: n / 100}
-    return scored(trial, lambda n: 0.5 + 0.4 * live - 10 / n, **also)
+    return scored(
+        trial,
+        lambda n: 0.5 + 0.4 * live - 10 / n,
+        training_score=lambda n: 1.0,
+        seconds=lambda n: n / 100,
+    )
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from tests.strategies import observations
 from tests.strategies import pools
 
 
-VALUES: dict[str, st.SearchStrategy[object]] = {
+VALUES: dict[str, st.SearchStrategy[Any]] = {
     "observation": observations(3),
     "curve": learning_curves(7),
     "pool": pools(),
@@ -26,7 +27,6 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
 @given(data=st.data())
 def test_a_value_is_frozen_and_equal_to_its_copy(kind: str, data: st.DataObject) -> None:
     value = data.draw(VALUES[kind])
-    assert dataclasses.is_dataclass(value)
     copy = dataclasses.replace(value)
     assert copy == value
     assert kind == "pool" or hash(copy) == hash(value)
