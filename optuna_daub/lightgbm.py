@@ -130,17 +130,17 @@ def tune(
     package = imported("lightgbm", extra="boosters")
     seconds, seed = seconds_above_0(seconds), checked_seed(seed)
     n_trials, n_trees = _count("n_trials", n_trials), _count("num_boost_round", num_boost_round)
-    chosen = checked_params(package, params)
-    if n_trees is not None and not {*ROUNDS} & {*chosen}:
-        chosen["num_boost_round"] = n_trees
+    given = checked_params(package, params)
+    if n_trees is not None and not {*ROUNDS} & {*given}:
+        given["num_boost_round"] = n_trees
     held_out = _held_out(package, train_set, valid_sets)
     storage = opened(storage)
     functions = _functions("callbacks", callbacks)
     feval = feval if feval is None or callable(feval) else _functions("feval", feval)
     # LightGBM warns of parameters with two names.
     with quiet("optuna", hidden=UserWarning), _refusing(params):
-        _construct(train_set, held_out, chosen)
-        search = _Search(package, chosen, train_set, held_out, feval, functions, seed)
+        _construct(train_set, held_out, given)
+        search = _Search(package, given, train_set, held_out, feval, functions, seed)
         search.check_rows()
         search.probe()
     with quiet("optuna", hidden=UserWarning):
@@ -193,7 +193,7 @@ class _Search:
         callbacks: Sequence[Callable[..., Any]],
         seed: int,
     ) -> None:
-        self._package, self._params, self._seed = package, {**params}, seed
+        self._package, self._params, self._seed = package, params, seed
         self._train_set, self._held_out = train_set, held_out
         self._feval, self._callbacks = feval, callbacks
         kind = str(next((self._params[n] for n in _OBJECTIVES if n in self._params), ""))

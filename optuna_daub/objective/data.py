@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils import check_array
 from sklearn.utils import indexable
+from sklearn.utils.validation import _num_samples
 
 from optuna_daub.core.checks import brief
 from optuna_daub.objective.matching import check_names_differ
@@ -143,12 +144,7 @@ def checked_rows(
     for name, value in ((f"X{suffix}", X), (f"y{suffix}", y)):
         if value is None:
             raise ValueError(f"`{name}` must hold a row for each example, but got None.")
-        if isinstance(value, str):
-            raise ValueError(
-                f"`{name}` must hold a row for each example, but got the text {brief(value)}. "
-                "Pass the values themselves, such as table['target'] or "
-                "pandas.read_csv('table.csv')."
-            )
+        check_no_text(value, name)
     check_features(X, f"X{suffix}")
     target = checked_column(y, f"y{suffix}")
     if target.ndim == 2 and target.shape[1] == 1:
@@ -156,7 +152,7 @@ def checked_rows(
     check_no_objects_of_time(target, f"y{suffix}")
     try:
         (X,) = indexable(X)
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        n_rows = _num_samples(X)
     except Exception as error:  # also of a table that raises its own
         raise ValueError(
             f"`X{suffix}` must be a table with a row for each example (array, data frame, sparse "
@@ -181,6 +177,15 @@ def checked_rows(
             "count. Leave it out to weigh all rows alike."
         )
     return Rows(X, target, positions, weight)
+
+
+def check_no_text(rows: Any, name: str) -> None:
+    """Raise a ValueError if features or targets are a text, such as a column's name."""
+    if isinstance(rows, str):
+        raise ValueError(
+            f"`{name}` must hold a row for each example, but got the text {brief(rows)}. Pass the "
+            "values themselves, such as table['target'] or pandas.read_csv('table.csv')."
+        )
 
 
 def check_no_objects_of_time(y: NDArray[Any], name: str = "y") -> None:
@@ -293,7 +298,7 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
     check_none_missing(objects, name)
     kinds = {_kind(value): value for value in objects.flat}
     if len(kinds) > 1:
-        examples = " and ".join(f"{brief(value)}" for value in kinds.values())
+        examples = " and ".join(map(brief, kinds.values()))
         raise ValueError(
             f"`{name}` must have values of one kind, but got {' and '.join(kinds)}, such as "
             f"{examples}. Convert them to one kind."
@@ -337,13 +342,10 @@ def said_of(odd: Mapping[Any, str]) -> str:
         return ""
     names = " and ".join(map(brief, odd))
     kinds = " and ".join(dict.fromkeys(odd.values()))
-    which = (
-        (f"Column {names} of `X` has", "it")
-        if len(odd) == 1
-        else (f"Columns {names} of `X` have", "them")
-    )
+    s, have, them = ("", "has", "it") if len(odd) == 1 else ("s", "have", "them")
     return (
-        f"{which[0]} values of kind {kinds}, which few estimators take: encode or drop {which[1]}."
+        f"Column{s} {names} of `X` {have} values of kind {kinds}, which few estimators take: "
+        f"encode or drop {them}."
     )
 
 

@@ -47,7 +47,6 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
         left_out: parameters that are not compared, by the `id` of their estimator and their names;
             without names the whole estimator is left out.
     """
-
     each = partial(stable, left_out=left_out)
     value = _of_numpy(value)
     if isinstance(value, _PLAIN):

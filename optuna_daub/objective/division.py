@@ -26,10 +26,10 @@ from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.data import classes_to_keep
 from optuna_daub.objective.data import is_categorical
 from optuna_daub.objective.data import joined
+from optuna_daub.objective.score_checks import check_all_scored
 from optuna_daub.objective.score_checks import check_scorable
 from optuna_daub.objective.score_checks import check_weighted
 from optuna_daub.objective.scoring import Scoring
-from optuna_daub.objective.scoring import scores_each_class
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.objective.subsets import Layout
 from optuna_daub.objective.subsets import checked_test_size
@@ -146,10 +146,10 @@ def divided(
         folds: tuple[Fold, ...] = (undivided(layout),)
     elif cv is not None:
         folds = cross_validation_folds(layout, cv, rows.X, rows.y)
+        _check_in_time_order(folds, cv)
         layout = replace(layout, shuffle=not folds[0].recent)  # of a TimeSeriesSplit
     else:
         folds = (held_out_fold(layout, test_size, every_class=scoring.needs_all_classes),)
-    _check_in_time_order(folds, cv)
     scored = tuple(rows.take(f.validation) if passed is None else passed for f in folds)
     if weighted_score:
         check_weighted(scoring, rows, scored)
@@ -162,41 +162,10 @@ def divided(
     return Division(rows, layout, folds, scored, complete, is_crossed=cv is not None)
 
 
-def check_all_scored(
-    classes: Classes, scored: Sequence[NDArray[Any]], scorer: Any, given: Any
-) -> None:
-    """Raise a ValueError if a fold lacks rows to score of some class.
-
-    It does so only if the scorer needs all classes.
-
-    Args:
-        classes: classes of all rows.
-        scored: targets to score, by fold.
-        scorer: a scorer of probabilities.
-        given: the same as the user named it.
-    """
-    if not scores_each_class(scorer, classes.names):
-        return
-    for number, targets in enumerate(scored, start=1):
-        missing = ~np.isin(classes.names, targets)
-        if missing.any():
-            code = int(missing.argmax())
-            count = np.count_nonzero(classes.codes == code)
-            where = f" of fold {number}" if len(scored) > 1 else ""
-            label = classes.names.tolist()[code]
-            raise ValueError(
-                f"`scoring={brief(given)}` scores probabilities, so each class must be among "
-                f"the rows to score, but class {brief(label)}, with {count} examples in all, is "
-                f"not among the {len(targets):,} rows to score{where}. Add examples of it, "
-                "leave it out, score more rows, or take a scorer of predictions, as `accuracy` "
-                "is, or `make_scorer(log_loss, ...)` with all classes as `labels`."
-            )
-
-
 def _check_in_time_order(folds: Sequence[Fold], cv: Any) -> None:
     """Raise a ValueError if a fold in time order trains on later rows."""
     for number, fold in enumerate(folds, start=1):
-        if fold.recent and len(fold.validation) and fold.training.max() > fold.validation.min():
+        if fold.recent and fold.training.max() > fold.validation.min():
             raise ValueError(
                 "`shuffle=False` says that rows are in time order, but fold "
                 f"{number} of `cv={brief(cv)}` trains on rows after those that it scores. Pass a "

@@ -13,6 +13,7 @@ import optuna
 import scipy.sparse
 from optuna.trial import TrialState
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from optuna_daub.objective.description import stable
 from optuna_daub.objective.matching import column_names
@@ -48,7 +49,7 @@ def of_table(X: Any, y: Any, *more: Any) -> str:
         y: targets, or None.
         more: further columns, such as weights, or None.
     """
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    n_rows = _num_samples(X)
     wanted = np.unique(np.linspace(0, n_rows - 1, SAMPLED_ROWS).astype(np.intp))
     sample = _safe_indexing(X, wanted)
     names: list[Any] = []
@@ -99,9 +100,9 @@ def check_fingerprint(
         trial.intermediate_values or (trial.state == TrialState.RUNNING and trial.number != asking)
         for trial in study.get_trials(deepcopy=False)
     )
-    if not stored or (not is_begun and stored != begun_with):
-        log.write_mark(study, _MARK, {**begun_with})
     if not stored or not is_begun:
+        if stored != begun_with:
+            log.write_mark(study, _MARK, {**begun_with})
         return is_begun
     for name, value in begun_with.items():
         before = stored.get(name, value if name == TRAINING else _UNSAID)

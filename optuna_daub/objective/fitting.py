@@ -9,6 +9,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from contextlib import contextmanager
 from typing import Any
 from typing import cast
@@ -17,6 +18,7 @@ from sklearn import config_context
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from optuna_daub.core.checks import brief
 from optuna_daub.objective.data import Rows
@@ -179,14 +181,13 @@ def own_settings() -> dict[str, Any]:
     return {name: value for name, value in get_config().items() if value != defaults[name]}
 
 
-@contextmanager
-def applying(settings: Mapping[str, Any]) -> Iterator[None]:
+def applying(settings: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Apply settings of scikit-learn, except those that this thread has set itself.
 
     scikit-learn has a configuration for each thread, and a new one has the defaults.
     """
-    with config_context(**{**settings, **own_settings()}):
-        yield
+    context: AbstractContextManager[None] = config_context(**{**settings, **own_settings()})
+    return context
 
 
 @contextmanager
@@ -210,8 +211,7 @@ def _is_by_row(name: str, value: Any, n_rows: int) -> bool:
 
 
 def _cut(name: str, value: Any, training: Rows) -> Any:
-    n_rows = value.shape[0] if hasattr(value, "shape") else len(value)
-    if training.positions.max() >= n_rows:
+    if training.positions.max() >= _num_samples(value):
         raise SetupError(
             f"`fit_params` must have a value for each row trained on, but {brief(name)} has one "
             "for each row of `X` and none for `X_valid`. Refit without `include_validation`, or "

@@ -47,12 +47,12 @@ def matched(X: Any, like: Any) -> Any:
     if kind in (_PANDAS, _POLARS):
         _check_names([*X.columns], [*like.columns])
         X = _as_pandas(X, like) if kind == _PANDAS else _as_polars(X, like)
-    shapes = [getattr(table, "shape", ())[1:] for table in (like, X)]
-    if all(hasattr(table, "shape") for table in (like, X)) and shapes[0] != shapes[1]:
+    # A list tells no shape.
+    if hasattr(X, "shape") and hasattr(like, "shape") and X.shape[1:] != like.shape[1:]:
         raise ValueError(
             "`X_valid` must have as many features as `X`, but has rows of shape "
-            f"{shapes[1]} while `X` has {shapes[0]}."
-        )  # a list tells no shape
+            f"{X.shape[1:]} while `X` has {like.shape[1:]}."
+        )
     wants_text, has_text = (_is_text(getattr(table, "dtype", None)) for table in (like, X))
     if kind == _ARRAY and None not in (wants_text, has_text) and wants_text != has_text:
         raise ValueError(
@@ -130,14 +130,15 @@ def _kind(table: Any) -> str:
 
 
 def _check_names(names: list[Any], wanted: list[Any]) -> None:
-    missing = [name for name in wanted if name not in names]
-    others = [name for name in names if name not in wanted]
+    has, needs = {*names}, {*wanted}  # a table may have tens of thousands of columns
+    missing = [name for name in wanted if name not in has]
+    others = [name for name in names if name not in needs]
     if missing or others:
         lacks = f"lacks {_listed(missing)}" if missing else ""
-        has = f"has {_listed(others)}, which `X` has not" if others else ""
+        more = f"has {_listed(others)}, which `X` has not" if others else ""
         raise ValueError(
             "`X_valid` must have the columns of `X`, in any order, but "
-            f"{' and '.join(filter(None, (lacks, has)))}. Rename or add them."
+            f"{' and '.join(filter(None, (lacks, more)))}. Rename or add them."
         )
 
 
@@ -150,15 +151,16 @@ def _as_pandas(X: Any, like: Any) -> Any:
     """Return a pandas frame with the columns, order and kinds of another."""
     import pandas as pd  # the caller has it: it passed a data frame
 
-    names = [*X.columns]
-    if names != [*like.columns]:
-        X = X.iloc[:, [names.index(name) for name in like.columns]]
+    places = {name: place for place, name in enumerate(X.columns)}
+    if [*places] != [*like.columns]:
+        X = X.iloc[:, [places[name] for name in like.columns]]
     casts = {}
-    for place, name in enumerate(like.columns):
-        model, column = like.iloc[:, place], X.iloc[:, place]
-        if model.dtype == column.dtype and model.dtype != object:
+    of_columns = zip(like.columns, like.dtypes, X.dtypes, strict=True)
+    for place, (name, wanted, given) in enumerate(of_columns):
+        if wanted == given and wanted != "object":
             continue
-        if model.dtype == object:  # takes everything: a look at the values tells
+        model, column = like.iloc[:, place], X.iloc[:, place]
+        if wanted == "object":  # takes everything: a look at the values tells
             kinds = [_kind_of_values(values) for values in (model, column)]
             if None not in kinds and kinds[0] != kinds[1]:
                 raise ValueError(_of_another_kind(name, column[column.notna()].iloc[0], kinds[0]))
@@ -166,7 +168,7 @@ def _as_pandas(X: Any, like: Any) -> Any:
         numeric = all(pd.api.types.is_numeric_dtype(values) for values in (model, column))
         if numeric and pd.concat([model[:1], column[:1]]).dtype != object:
             continue
-        casts[place] = _cast(name, column, model.dtype)
+        casts[place] = _cast(name, column, wanted)
     if casts:
         columns = [casts.get(place, X.iloc[:, place]) for place in range(X.shape[1])]
         X = pd.concat(columns, axis=1)

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextlib import ExitStack
 from contextlib import contextmanager
 
@@ -35,8 +36,7 @@ class Changes:
 _LEVELS = Changes()
 
 
-@contextmanager
-def logs_from(level: int, *loggers: str) -> Iterator[None]:
+def logs_from(level: int, *loggers: str) -> AbstractContextManager[None]:
     """Show no logs of packages below a level.
 
     >>> with logs_from(logging.ERROR, "optuna"):
@@ -48,5 +48,4 @@ def logs_from(level: int, *loggers: str) -> Iterator[None]:
             undo.callback(logger.setLevel, logger.level)
             logger.setLevel(max(logger.level, level))
 
-    with _LEVELS.during(change):
-        yield
+    return _LEVELS.during(change)

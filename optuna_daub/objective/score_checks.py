@@ -16,12 +16,14 @@ from sklearn.metrics import explained_variance_score
 from sklearn.metrics import r2_score
 
 from optuna_daub.core.checks import brief
+from optuna_daub.objective.data import Classes
 from optuna_daub.objective.data import Rows
 from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.scoring import Scoring
 from optuna_daub.objective.scoring import accepts_weights
 from optuna_daub.objective.scoring import is_metric_of_scikit_learn
 from optuna_daub.objective.scoring import responses
+from optuna_daub.objective.scoring import scores_each_class
 
 
 _MOST_ROWS = 1_000
@@ -103,6 +105,36 @@ def check_scorable(
         _check_varied(scoring, scored)
 
 
+def check_all_scored(
+    classes: Classes, scored: Sequence[NDArray[Any]], scorer: Any, given: Any
+) -> None:
+    """Raise a ValueError if a fold lacks rows to score of some class.
+
+    It does so only if the scorer needs all classes.
+
+    Args:
+        classes: classes of all rows.
+        scored: targets to score, by fold.
+        scorer: a scorer of probabilities.
+        given: the same as the user named it.
+    """
+    if not scores_each_class(scorer, classes.names):
+        return
+    for number, targets in enumerate(scored, start=1):
+        missing = ~np.isin(classes.names, targets)
+        if missing.any():
+            code = int(missing.argmax())
+            count = np.count_nonzero(classes.codes == code)
+            label = classes.names.tolist()[code]
+            raise ValueError(
+                f"`scoring={brief(given)}` scores probabilities, so each class must be among "
+                f"the rows to score, but class {brief(label)}, with {count} examples in all, is "
+                f"not among the {len(targets):,} rows to score{_of_fold(number, scored)}. Add "
+                "examples of it, leave it out, score more rows, or take a scorer of predictions, "
+                "as `accuracy` is, or `make_scorer(log_loss, ...)` with all classes as `labels`."
+            )
+
+
 def _scores_of(
     dummy: Any, scoring: Scoring, y: NDArray[Any], scored: Sequence[Rows], *, weighted: bool
 ) -> dict[int, float]:
@@ -116,15 +148,15 @@ def _scores_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for place in sorted({0, smallest, len(scored) - 1}):
-            targets, rows = y, scored[place]
+            targets, rows = y, replace(scored[place], X=np.zeros((len(scored[place]), 1)))
             if isinstance(dummy, DummyClassifier) and class_labels(y) is not None:
                 some = _some_classes(y, rows.y)
-                targets, rows = y[np.isin(y, some)], _rows_at(rows, np.isin(rows.y, some))
+                targets = y[np.isin(y, some)]
+                rows = rows.take(np.flatnonzero(np.isin(rows.y, some)))
             elif isinstance(dummy, DummyRegressor) and y.dtype.kind in "mM":
                 targets = y.astype(np.float64)  # dates have no mean
             dummy.fit(np.zeros((len(targets), 1)), targets)
-            rows = _rows_at(rows, _of_all_kinds(rows))
-            scores[place] = scoring(dummy, rows, weighted=weighted)
+            scores[place] = scoring(dummy, rows.take(_of_all_kinds(rows)), weighted=weighted)
     return scores
 
 
@@ -133,7 +165,7 @@ def _some_classes(y: NDArray[Any], scored: NDArray[Any]) -> NDArray[Any]:
     names, present = np.unique(y), np.unique(scored)
     if len(names) <= _MOST_CLASSES:
         return names
-    absent = names[~np.isin(names, present)]
+    absent = np.setdiff1d(names, present)
     return np.concatenate([_spread(each, _MOST_CLASSES // 2) for each in (present, absent)])
 
 
@@ -153,13 +185,6 @@ def _spread(values: NDArray[Any], most: int) -> NDArray[Any]:
     if len(values) <= most:
         return values
     return values[np.linspace(0, len(values) - 1, most).astype(np.intp)]
-
-
-def _rows_at(rows: Rows, chosen: NDArray[Any]) -> Rows:
-    """Return some rows, with a feature that tells nothing."""
-    return replace(rows, X=np.zeros((len(rows), 1))).take(
-        np.arange(len(rows), dtype=np.intp)[chosen]
-    )
 
 
 def _check_no_nan(scores: Mapping[int, float], scoring: Scoring, scored: Sequence[Rows]) -> None:
@@ -185,8 +210,7 @@ def _check_varied(scoring: Scoring, scored: Sequence[Rows]) -> None:
                 f"`scoring={brief(scoring.given)}` needs different values of `y` to score, but "
                 f"all {len(rows):,}{_of_fold(number, scored)} are "
                 f"{brief(rows.y[:1].tolist()[0])}, so it would be 1 or 0. Score more rows, or "
-                "take a mean of errors, as "
-                '"neg_mean_absolute_error" is.'
+                'take a mean of errors, as "neg_mean_absolute_error" is.'
             )
 
 
@@ -212,5 +236,5 @@ def _way_out(scoring: Scoring, y: NDArray[Any]) -> str:
     )
 
 
-def _of_fold(number: int, scored: Sequence[Rows]) -> str:
+def _of_fold(number: int, scored: Sequence[Any]) -> str:
     return f" of fold {number}" if len(scored) > 1 else ""

@@ -81,7 +81,7 @@ class Scoring:
     larger_is_better: bool | None
     """True if better learners have larger scores; None if that is not known."""
     needs_all_classes: bool = False
-    """True if it scores probabilities: then models must know each class."""
+    """True if it scores probabilities or decision values: then models must know each class."""
     limits: Limits | None = None
     """Lowest and highest possible score; None if they are not known."""
 

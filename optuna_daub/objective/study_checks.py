@@ -173,7 +173,8 @@ class StudyChecks:
         now = (sizes, host.begin(study))
         if self._agreed.get(study) == now:
             return
-        if _of_tables(self._division) != self._made_of:
+        begun_with = {**self.fingerprint, "training sizes": bounded(str([*sizes]))}
+        if begun_with["data"] != self._made_of:
             raise SetupError(
                 "`X` and `y` must stay as they were when the objective was made, since the rows "
                 "to score were copied then, but they have been changed in place. Make a new "
@@ -181,7 +182,6 @@ class StudyChecks:
             )
         if not read_fingerprint(study):
             _check_own_results(study, sizes)
-        begun_with = {**self.fingerprint, "training sizes": bounded(str([*sizes]))}
         try:
             is_begun = check_fingerprint(study, begun_with, trial.number)
         except ValueError as error:
@@ -222,14 +222,13 @@ class StudyChecks:
 
     def warn_of_other_rows(self, study: optuna.Study) -> None:
         """Warn if the study's scores come from other rows than the fit of the winner."""
-        begun_with = read_fingerprint(study)
+        begun_with, now = read_fingerprint(study), self.fingerprint
         for name in ("data", _DIVISION):
-            before, now = begun_with.get(name), self.fingerprint[name]
-            if before not in (None, now):
+            if begun_with.get(name) not in (None, now[name]):
                 warnings.warn(
                     f"The winner of study {brief(study.study_name)} was scored on other rows than "
-                    f"those that it is fitted on now: the {name} of the study is {before}, that "
-                    f"of this objective {now}.",
+                    f"those that it is fitted on now: the {name} of the study is "
+                    f"{begun_with[name]}, that of this objective {now[name]}.",
                     UserWarning,
                     stacklevel=3,
                 )

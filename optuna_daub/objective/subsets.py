@@ -153,18 +153,25 @@ def held_out_fold(layout: Layout, test_size: float, *, every_class: bool = False
             classes on one side.
     """
     _check_groups_can_be_kept(layout)
-    if layout.groups is not None:
-        room, way_out = "whole `groups`", ""
-    elif layout.classes is None or not layout.shuffle:
-        room, way_out = "rows", ""
-    else:
-        _check_every_class_divides(layout.classes)
-        room = f"a row of each of the {len(layout.classes.names)} classes"
+    classes = layout.classes if layout.groups is None and layout.shuffle else None
+    room, way_out = "rows" if layout.groups is None else "whole `groups`", ""
+    if classes is not None:
+        _check_every_class_divides(classes)
+        room = f"a row of each of the {len(classes.names)} classes"
         way_out = ', for amounts pass `scoring="r2"`, or pass `stratify=False`'
+    options = {"test_size": test_size, "random_state": layout.seed}
+    rows = np.arange(layout.n_rows)
     try:
-        training, validation = _held_out(layout, test_size)
-        if every_class and layout.classes is not None and layout.groups is None and layout.shuffle:
-            training, validation = _with_every_class(training, validation, layout.classes.codes)
+        if layout.groups is not None:
+            by_group = GroupShuffleSplit(1, **options)
+            training, validation = next(by_group.split(rows, groups=layout.groups))
+        else:
+            codes = None if classes is None else classes.codes
+            training, validation = train_test_split(
+                rows, shuffle=layout.shuffle, stratify=codes, **options
+            )
+        if every_class and classes is not None:
+            training, validation = _with_every_class(training, validation, classes.codes)
         return fold_of(layout, training, validation)
     except ValueError as error:
         said = str(error).rstrip(".")
@@ -172,22 +179,6 @@ def held_out_fold(layout: Layout, test_size: float, *, every_class: bool = False
             f"Both parts must have room for {room}, but got `test_size={brief(test_size)}` for "
             f"{layout.n_rows} rows: {said:.300}. Take another `test_size`{way_out}."
         ) from error
-
-
-def _held_out(layout: Layout, test_size: float) -> tuple[Indices, Indices]:
-    """Return the rows to train on and the rows to score. They are in no particular order."""
-    rows = np.arange(layout.n_rows)
-    if layout.groups is not None:
-        by_group = GroupShuffleSplit(1, test_size=test_size, random_state=layout.seed)
-        training, validation = next(by_group.split(rows, groups=layout.groups))
-    elif not layout.shuffle:
-        training, validation = train_test_split(rows, test_size=test_size, shuffle=False)
-    else:
-        codes = None if layout.classes is None else layout.classes.codes
-        training, validation = train_test_split(
-            rows, test_size=test_size, random_state=layout.seed, stratify=codes
-        )
-    return training, validation
 
 
 def _with_every_class(

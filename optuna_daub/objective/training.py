@@ -148,13 +148,12 @@ class Training:
         known = size if needs.mean_of_examples else min(size, TRAINING_SCORED)
         if self.scoring.needs_all_classes:
             known = max(known, min(size, self.division.complete[0]))
-        weighted = self.weighted
         scores, training_scores = [], []
         for model, fold, held_out in zip(models, self.division.folds, validation, strict=True):
-            scores.append(self.scoring(model, held_out.copy(), weighted=weighted))
+            scores.append(self.scoring(model, held_out.copy(), weighted=self.weighted))
             if needs.training_scores != "unused":
                 seen = self.division.rows.take(fold.subset(known))
-                training_scores.append(self.scoring(model, seen, weighted=weighted))
+                training_scores.append(self.scoring(model, seen, weighted=self.weighted))
         training_score = float(np.mean(training_scores)) if training_scores else None
         return float(np.mean(scores)), training_score
 

@@ -17,25 +17,23 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.base import is_regressor
 from sklearn.metrics import get_scorer_names
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
 from optuna_daub.core.checks import brief
 from optuna_daub.objective.data import check_features
 from optuna_daub.objective.data import check_no_objects_of_time
+from optuna_daub.objective.data import check_no_text
 from optuna_daub.objective.data import check_none_missing
-from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.description import bounded
 from optuna_daub.objective.description import described
 from optuna_daub.objective.description import of_arguments
 from optuna_daub.objective.description import stable
-from optuna_daub.objective.division import check_all_scored
 from optuna_daub.objective.division import check_varies
 from optuna_daub.objective.fingerprint import of_folds
 from optuna_daub.objective.fingerprint import of_table
+from optuna_daub.objective.score_checks import check_all_scored
 from optuna_daub.objective.scorer_names import metric_instead
 from optuna_daub.objective.scorer_names import unknown_scorer
-from optuna_daub.objective.scoring import needs_all_classes
 from optuna_daub.sklearn.folds import Folds
 from optuna_daub.sklearn.folds import deciding
 from optuna_daub.sklearn.space import Space
@@ -95,13 +93,9 @@ def checked_table(X: Any, y: Any, estimator: Any, params: Mapping[str, Any]) -> 
         ValueError: if either is a text, features are a single column, two columns have one name,
             the estimator cannot learn from the targets, or there is not one weight for each row.
     """
+    check_no_text(X, "X")
+    check_no_text(y, "y")
     check_features(X)
-    for name, value in (("X", X), ("y", y)):
-        if isinstance(value, str):
-            raise ValueError(
-                f"`{name}` must hold a row for each example, but got the text {brief(value)}. "
-                "Pass the values themselves, such as table['target']."
-            )
     if _may_hold_objects(y):
         check_no_objects_of_time(np.asarray(y, dtype=object))
     y = _as_numbers(y)
@@ -168,19 +162,14 @@ def number_of_candidates(
     return None if wanted is None else int(min(wanted, n_points))
 
 
-def check_classes_scored(folds: Folds, scorer: Any, given: Any, estimator: Any, y: Any) -> None:
+def check_classes_scored(folds: Folds, scorer: Any, given: Any) -> None:
     """Raise a ValueError if probabilities are scored and a class is missing.
 
     `given` is the scorer as the user named it.
     """
-    if y is None or not needs_all_classes(scorer) or not is_classifier(estimator):
-        return
-    if type_of_target(y) in ("binary", "multiclass"):
-        targets = np.asarray(y).ravel()
-        classes = class_labels(targets)
-        if classes is not None:
-            scored = [targets[fold.validation] for fold in folds.folds]
-            check_all_scored(classes, scored, scorer, given)
+    if (classes := folds.classes) is not None:
+        scored = [classes.names[classes.codes[fold.validation]] for fold in folds.folds]
+        check_all_scored(classes, scored, scorer, given)
 
 
 def fingerprint(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from optuna_daub.core.sizes import FIRST_ROWS
 from optuna_daub.core.sizes import MAX_SIZES
 from optuna_daub.core.sizes import MIN_SIZES
 from optuna_daub.core.sizes import geometric_sizes
+from optuna_daub.objective.data import Classes
 from optuna_daub.objective.data import Indices
 from optuna_daub.objective.data import class_labels
 from optuna_daub.objective.fitting import own_callbacks
@@ -58,15 +60,25 @@ class Folds:
     """Training rows in the order in which subsets take them."""
     training: tuple[Indices, ...]
     """The same rows in the order of the splitter."""
-    n_classes: int
-    """Number of classes; 1 if there are none."""
-    complete_from: int = 1
-    """Smallest size at which each subset holds all classes that its fold trains on."""
+    classes: Classes | None = None
+    """Classes of all rows; None unless a classifier learns one label for each row."""
 
     @property
     def n_train(self) -> int:
         """Number of rows to train on in the largest fold."""
         return max(map(len, self.training))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes; 1 if there are none."""
+        return 1 if self.classes is None else len(self.classes.names)
+
+    @property
+    def complete_from(self) -> int:
+        """Smallest size at which each subset holds all classes that its fold trains on."""
+        if self.classes is None:
+            return 1
+        return max(int(arrivals(fold, self.classes)[1].max()) for fold in self.folds)
 
     def rows(self, fold: int, size: int) -> tuple[Indices, Indices]:
         """Return the rows to train on and those to score at a size.
@@ -115,10 +127,7 @@ def divided(
     training = tuple(train for train, _ in splits)
     most = max(map(len, training))
     folds = tuple(fold_of(layout, train, test, most) for train, test in splits)
-    if classes is None:
-        return Folds(folds, training, 1)
-    complete = max(arrivals(fold, classes)[1].max() for fold in folds)
-    return Folds(folds, training, len(classes.names), int(complete))
+    return Folds(folds, training, classes)
 
 
 def size_grid(
@@ -127,8 +136,8 @@ def size_grid(
     """Return the training sizes of a search, at least three.
 
     >>> rows = np.arange(100)
-    >>> halves = Folds((Fold(rows, rows),), (rows,), 2)
-    >>> size_grid(halves, "smallest", "auto", 3), size_grid(halves, 10, 90, 3)
+    >>> folds = Folds((Fold(rows, rows),), (rows,), class_labels(rows % 2))
+    >>> size_grid(folds, "smallest", "auto", 3), size_grid(folds, 10, 90, 3)
     ((4, 12, 36, 100), (10, 30, 90))
 
     Raises:
@@ -155,12 +164,12 @@ def size_grid(
                 "or a smaller `factor`."
             )
         return _sizes(min_resources, full, factor)
+    room = max(folds.n_classes, folds.complete_from)
     # The rule of HalvingRandomSearchCV: two rows of each class in each fold.
-    least = max(2 * len(folds.folds) * folds.n_classes, folds.complete_from)
+    least = max(2 * len(folds.folds) * folds.n_classes, room)
     if min_resources == "auto":
         fewest, most_rows = (round(share * full) for share in FIRST_SHARES)
         least = max(least, fewest, min(FIRST_ROWS, most_rows))
-    room = max(folds.n_classes, folds.complete_from)
     if most >= room:
         return _sizes(min(least, most), full, factor)
     least = min(room, full - 2)
@@ -250,7 +259,7 @@ def said_in(traceback: str) -> str:
     return said[0]
 
 
-def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measured]:
+def by_scorer(measured: Sequence[Measured], names: Sequence[str]) -> list[Measured]:
     """Return the measurements with one score for each scorer.
 
     A fit that failed has a single number, which becomes the score of each scorer. So all
@@ -259,7 +268,6 @@ def by_scorer(measured: Sequence[Measured], names: Iterable[str]) -> list[Measur
     >>> by_scorer([{"fit_time": 1.0, "test_scores": 0.0}], ["a", "b"])
     [{'fit_time': 1.0, 'test_scores': {'a': 0.0, 'b': 0.0}}]
     """
-    names = [*names]
     return [
         {
             name: dict.fromkeys(names, value)
@@ -280,14 +288,13 @@ def scorer_names(measured: Iterable[Measured]) -> tuple[str, ...]:
     return next((tuple(s) for f in measured if isinstance(s := f["test_scores"], Mapping)), ())
 
 
-def deciding(names: Iterable[str], refit: Any) -> str:
+def deciding(names: Collection[str], refit: Any) -> str:
     """Return the scorer that decides the search: the one that `refit` names, or the first.
 
     >>> deciding(["accuracy", "f1"], "f1"), deciding(["accuracy", "f1"], True)
     ('f1', 'accuracy')
     """
-    names = [*names]
-    return refit if isinstance(refit, str) and refit in names else names[0]
+    return refit if isinstance(refit, str) and refit in names else next(iter(names))
 
 
 def metric_of(measured: Sequence[Measured], refit: Any) -> list[float]:

@@ -131,11 +131,12 @@ def check_some_fitted(
         has_best: True if some candidate with a score is left.
     """
     n_fits = search.n_splits_ * sum(len(curve.observations) for curve in curves)
+    reasons = "\n".join(dict.fromkeys(curve.reason for curve in curves))
     if not n_fits and not evaluate.errors:
         raise ValueError(
             f"The space rejected all the {len(curves)} candidates, so there is none to choose. "
             "Choose a space of which less is rejected, or search for longer. Below are all "
-            "reasons:\n" + "\n".join({curve.reason: None for curve in curves})
+            f"reasons:\n{reasons}"
         )
     # If `error_score` is a number, failed fits are among the observations.
     if has_best and len(evaluate.counted) != n_fits:
@@ -150,8 +151,7 @@ def check_some_fitted(
         f"rows: then let `min_resources` be more than {search.min_resources_:,} "
         f"(the smallest fold has {fewest:,} of them); {seen}"
         '`error_score="raise"` shows where a fit fails. '
-        f"{said_of(odd_columns(evaluate.X))} Below are all reasons:\n"
-        + "\n".join({curve.reason: None for curve in curves})
+        f"{said_of(odd_columns(evaluate.X))} Below are all reasons:\n{reasons}"
     ) from first
 
 

@@ -284,7 +284,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
         seed, seed_of_sampler = int(rng.randint(2**31 - 1)), int(rng.randint(2**31 - 1))
         split = routed.splitter.split
         folds = divided(splitter, self.estimator, X, y, split, seed)
-        check_classes_scored(folds, scorer, decides or self.scoring, self.estimator, y)
+        check_classes_scored(folds, scorer, decides or self.scoring)
         self.n_splits_ = len(folds.folds)
         grid = size_grid(folds, self.min_resources, self.max_resources, self.factor)
         self.min_resources_, self.max_resources_, self.n_resources_ = grid[0], grid[-1], [*grid]

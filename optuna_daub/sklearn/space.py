@@ -158,16 +158,12 @@ def checked_function(given: Callable[[BaseTrial], Any]) -> Callable[[BaseTrial],
     return space
 
 
-def _check_name(name: object) -> None:
+def _parameter(name: object, given: Any) -> Parameter:
     if not isinstance(name, str):
         raise TypeError(
             "`param_distributions` must have names of the estimator's parameters as keys, but "
             f"got {brief(name)}."
         )
-
-
-def _parameter(name: str, given: Any) -> Parameter:
-    _check_name(name)
     if isinstance(given, _KINDS):
         return Parameter(name, name, given)
     if hasattr(given, "freeze"):  # such as `scipy.stats.uniform`, with its defaults

@@ -55,7 +55,7 @@ def lightgbm(
     del categories
     ask = Ask(trial, n_rows, task, jobs, seed)
     options = ask.boosted("num_leaves")
-    options |= {"min_child_samples": ask.whole("leaf_rows", 2, 128)}
+    options["min_child_samples"] = ask.whole("leaf_rows", 2, 128)
     options["subsample"] = max(options["subsample"], 1 / n_rows)  # LightGBM needs a row in a bag
     package = imported("lightgbm", extra="boosters")
     kind = package.LGBMClassifier if ask.has_classes else package.LGBMRegressor
@@ -84,7 +84,7 @@ def xgboost(
     del categories
     ask = Ask(trial, n_rows, task, jobs, seed)
     options = ask.boosted("max_leaves")
-    options |= {"min_child_weight": ask.real("leaf_weight", 0.001, 128.0)}
+    options["min_child_weight"] = ask.real("leaf_weight", 0.001, 128.0)
     package = imported("xgboost", extra="boosters")
     kind = package.XGBClassifier if ask.has_classes else package.XGBRegressor
     return kind(tree_method="hist", grow_policy="lossguide", max_depth=0, **options)

@@ -56,6 +56,31 @@ def objective(X: Any, X_valid: Any, build: Any = encoded_tree) -> TrainingSizeOb
     )
 
 
+class CountingName:
+    """Name of a column that counts how often names are compared."""
+
+    n_compared = 0
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+    def __eq__(self, other: object) -> bool:
+        CountingName.n_compared += 1
+        return isinstance(other, CountingName) and self.number == other.number
+
+
+def test_of_many_columns_no_name_is_compared_with_all_others() -> None:
+    names = [CountingName(number) for number in range(500)]
+    training = pd.DataFrame(np.arange(1000).reshape(2, 500), columns=names)
+    CountingName.n_compared = 0
+    found = matched(training[names[::-1]], training)
+    np.testing.assert_array_equal(found, training)
+    assert CountingName.n_compared < 20 * len(names)
+
+
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas], ids=["pandas", "polars"])
 def test_reordered_columns_give_the_same_score(frame: Any) -> None:
     one, other = (

@@ -15,6 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.model_selection import TimeSeriesSplit
 from sklearn.model_selection import check_cv
 
+from optuna_daub.objective.data import Classes
 from optuna_daub.objective.subsets import Fold
 from optuna_daub.sklearn.folds import Folds
 from optuna_daub.sklearn.folds import divided
@@ -109,7 +110,8 @@ def test_splitters_that_break_their_word_are_refused(splitter: Given, message: s
 
 def folds_of(n_rows: int, n_classes: int = 1, n_splits: int = 1) -> Folds:
     rows = np.arange(n_rows)
-    return Folds((Fold(rows, rows),) * n_splits, (rows,) * n_splits, n_classes)
+    classes = Classes(np.arange(n_classes), rows % n_classes)
+    return Folds((Fold(rows, rows),) * n_splits, (rows,) * n_splits, classes)
 
 
 @given(
