@@ -86,8 +86,12 @@ def checked_seed(value: object) -> int:
     Raises:
         ValueError: if it is not a whole number from 0 to 2**32 - 1.
     """
-    if not 0 <= (seed := whole_number("seed", value)) < 2**32:
-        raise ValueError(f"`seed` must be from 0 to 2**32 - 1, but got {brief(seed)}.")
+    try:
+        seed = whole_number("seed", value)
+    except ValueError:
+        seed = -1
+    if not 0 <= seed < 2**32:
+        raise ValueError(f"`seed` must be an int from 0 to 2**32 - 1, but got {brief(value)}.")
     return seed
 
 

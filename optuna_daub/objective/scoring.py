@@ -125,11 +125,11 @@ def checked_scoring(scoring: Any) -> Scoring:
         scorer = check_scoring(DummyClassifier(), scoring=scoring)
     except ValueError as error:
         raise ValueError(metric_instead(scoring)) from error
-    larger: bool | None = isinstance(scorer, _MADE_BY_SCIKIT_LEARN) or None
-    if (told := getattr(scorer, "greater_is_better", larger)) is not None:
-        larger = bool(told)
-    task, limits = _task(scorer), limits_of(scorer)
-    return Scoring(scorer, scoring, task, larger, needs_all_classes(scorer), limits)
+    limits = limits_of(scorer)
+    if isinstance(scorer, _MADE_BY_SCIKIT_LEARN):
+        return Scoring(scorer, scoring, _task(scorer), True, needs_all_classes(scorer), limits)
+    told = getattr(scorer, "greater_is_better", None)
+    return Scoring(scorer, scoring, None, None if told is None else bool(told), limits=limits)
 
 
 def own_score(estimator: Any, X: Any, y: Any, **weight: Any) -> float:

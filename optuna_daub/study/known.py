@@ -47,6 +47,8 @@ class Known:
     """Their learning curves."""
     space: Space = Space()  # noqa: RUF009 - a frozen value
     """Parameters of all learners, each with the widest range that any learner had."""
+    latest: Mapping[str, tuple[int, Any]] = field(default_factory=dict)
+    """Latest learner that has each parameter, and its distribution there, by name."""
     spent: Cost = Cost()  # noqa: RUF009 - a frozen value
     """Examples and seconds of all trainings."""
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
@@ -140,6 +142,11 @@ class Known:
     def _with_learners(self, made: Mapping[int, Learner]) -> Known:
         """Return the knowledge with these learners in place of their earlier states."""
         before, now = [self.learners[i] for i in made if i in self.learners], [*made.values()]
+        latest = {**self.latest}
+        for i, one in made.items():  # an earlier learner may be read later, or be resumed
+            for name, distribution in one.distributions.items():
+                if name not in latest or i >= latest[name][0]:
+                    latest[name] = i, distribution
         unseen = [
             x.distributions for x in now if not x.distributions.items() <= self.drawn.items()
         ]
@@ -151,6 +158,7 @@ class Known:
             learners={**self.learners, **made},
             curves=_put(self.curves, [one.curve for one in now]),
             space=widened(self.space, unseen) if unseen else self.space,
+            latest=latest,
             spent=spent,
         )
 
@@ -201,12 +209,7 @@ class Known:
     @cached_property
     def drawn(self) -> Mapping[str, Any]:
         """Distribution of each parameter by name, as Optuna has it; that of the latest learner."""
-        found: dict[str, Any] = {}
-        for i in sorted(self.learners, reverse=True):
-            found = {**self.learners[i].distributions, **found}
-            if len(found) == len(self.space.dimensions):  # the usual case: the latest has all
-                break
-        return found
+        return {name: distribution for name, (_, distribution) in self.latest.items()}
 
     @property
     def is_begun(self) -> bool:

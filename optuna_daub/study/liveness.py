@@ -71,9 +71,10 @@ def fail_stale(study: optuna.Study) -> None:
 def release_dead(
     study: optuna.Study, worker: Worker, stale_after: float | None, but_for: int
 ) -> bool:
-    """Fail runs that dead workers or this process left, and give up silent ones.
+    """Free learners and queued points that dead workers hold, except those of trial `but_for`.
 
-    Returns whether there were any.
+    Runs that dead workers or this process left fail, and silent ones are given up. Returns whether
+    there were any.
     """
     is_any = False
     for number, run in worker.known.runs.items():
@@ -210,6 +211,20 @@ def release_own(study: optuna.Study, worker: Worker, number: int) -> None:
         _logger.warning("Trial %d was failed: its thread left it unfinished.", number)
 
 
+def release_left_behind(study: optuna.Study, worker: Worker) -> None:
+    """Fail trials that an earlier `optimize` of this study object has left.
+
+    Those of other objects are failed once a claim has looked at the study.
+    """
+    left = [number for number, holder in [*worker.holders.items()] if is_left(holder)]
+    if left:
+        worker.look()  # forgets those that have ended since
+    for number in left:
+        if worker.holders.pop(number, None) is not None:  # else another thread has taken it
+            worker.assigned.pop(number, None)
+            release_own(study, worker, number)
+
+
 def enqueue_abandoned(study: optuna.Study, worker: Worker, but_for: int) -> bool:
     """Enqueue again the learners whose worker died as it took them from the queue.
 
@@ -304,17 +319,3 @@ def _is_gone(pid: int) -> bool:
     except OSError as error:  # a process of another user raises too
         return isinstance(error, ProcessLookupError)
     return False
-
-
-def release_left_behind(study: optuna.Study, worker: Worker) -> None:
-    """Fail trials that an earlier `optimize` of this study object has left.
-
-    Those of other objects are failed once a claim has looked at the study.
-    """
-    left = [number for number, holder in [*worker.holders.items()] if is_left(holder)]
-    if left:
-        worker.look()  # forgets those that have ended since
-    for number in left:
-        if worker.holders.pop(number, None) is not None:  # else another thread has taken it
-            worker.assigned.pop(number, None)
-            release_own(study, worker, number)

@@ -107,8 +107,7 @@ class DataAllocationSampler(BaseSampler):
                 "`base_sampler` must be a sampler of Optuna other than this one, such as "
                 f"`optuna.samplers.TPESampler(seed=0)`, but got {brief(base_sampler)}."
             )
-        self.n_learners = checked_n_learners(n_learners)
-        """Number of learners to choose among; None for no limit."""
+        self._n_learners = checked_n_learners(n_learners)
         for name, value in (("seconds", seconds), ("stale_after", stale_after)):
             if value is not None and not 0 < number(name, value) < math.inf:
                 raise ValueError(f"`{name}` must be greater than 0 and finite, but got {value}.")
@@ -122,11 +121,20 @@ class DataAllocationSampler(BaseSampler):
         self._seed = secrets.randbelow(2**32) if seed is None else seed
         self._proposes = base_sampler is None
         self._base_sampler = base_sampler or optuna.samplers.RandomSampler(seed=seed)
-        self.seconds = seconds
-        """Seconds that each `study.optimize` may take; None if not given."""
+        self._seconds = seconds
         self._stale_after = stale_after
         self._earlier = Earlier.of(earlier)
         self._has_warned = False
+
+    @property
+    def n_learners(self) -> int | None:
+        """Number of learners to choose among; None for no limit."""
+        return self._n_learners
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds that each `study.optimize` may take; None if not given."""
+        return self._seconds
 
     def reseed_rng(self) -> None:
         """Reseed the base sampler (Optuna calls this for each thread of `n_jobs`)."""
@@ -152,11 +160,11 @@ class DataAllocationSampler(BaseSampler):
         with starting.failing(study, trial):
             worker = worker_of(study)
             patience = liveness.patience_with(study, self._stale_after)
-            asking = Asking(study, worker, trial, policy, self.n_learners, patience)
+            asking = Asking(study, worker, trial, policy, self._n_learners, patience)
             starting.check(asking)
             self._earlier.check(study)
             liveness.release_left_behind(study, worker)
-            worker.horizon = starting.horizon(study, worker, self.seconds)
+            worker.horizon = starting.horizon(study, worker, self._seconds)
             if worker.limits == UNLIMITED:
                 worker.limits = limits_seen(study, worker)
             model = policy.sizes[-1], self._seed, policy.terms.forecaster
@@ -171,7 +179,7 @@ class DataAllocationSampler(BaseSampler):
                         view = view_of(study, policy)
                         view._thread_local.cached_all_trials = None  # from the last trial
                         self._base_sampler.before_trial(view, trial)
-                if self.n_learners is not None:
+                if self._n_learners is not None:
                     host.show_progress(worker.known.to_come(number) or 0)
                 # Another `optimize` has another time limit, so what was too late before may now be
                 # in time.

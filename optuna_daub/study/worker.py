@@ -111,6 +111,7 @@ class Worker:
     warned: set[str] = field(default_factory=set)
     """Kinds of warnings that were already logged."""
     _settled: Known = field(default_factory=Known)  # from finished trials, final
+    _news: list[Facts] = field(default_factory=list)  # trials that were read, but not united
     _policy: Policy | None = None  # the policy asked last; its drops are valid
     # The last pool. With a time limit it is the last one that knew the time left.
     _shown: Pool = field(default_factory=Pool)
@@ -132,29 +133,26 @@ class Worker:
         # The first look reads all trials.
         is_first = not self.reader.n_trials
         with self.lock, host.without_collections if is_first else nullcontext():
-            try:
-                now = self.seen_at = time.monotonic()
-                news = self.reader.news(self.holders)
-                of_unfinished = self.told, self.holders, self.newcomers, self.turns, self.seen
-                for trial in news:
-                    life = trial.state, len(trial.params), len(trial.observations), trial.run
-                    if trial.is_finished:
-                        for remembered in of_unfinished:
-                            remembered.pop(trial.number, None)
-                        _COLLECTED.pop((self.name, trial.number, trial.start), None)
-                    elif self.seen.get(trial.number, ((), now))[0] != life:
-                        self.seen[trial.number] = life, now
-                if ended := [trial for trial in news if trial.is_finished]:
-                    self._settled = self._settled.with_trials(ended)
-                if news:
-                    unfinished = self.reader.unfinished.values()
-                    self.known = self._settled.with_trials(unfinished).without_surplus()
-                for run in self.known.runs.values():
-                    self.heard_of[run.worker] = now
-            except BaseException:  # an interrupt: what was read but not united must be read again
-                self.reader.n_trials = 0
-                self.reader.unfinished.clear()
-                raise
+            now = self.seen_at = time.monotonic()
+            # Kept until all are united, since an interrupt may come before.
+            news = self._news = [*self._news, *self.reader.news(self.holders)]
+            of_unfinished = self.told, self.holders, self.newcomers, self.turns, self.seen
+            for trial in news:
+                life = trial.state, len(trial.params), len(trial.observations), trial.run
+                if trial.is_finished:
+                    for remembered in of_unfinished:
+                        remembered.pop(trial.number, None)
+                    _COLLECTED.pop((self.name, trial.number, trial.start), None)
+                elif self.seen.get(trial.number, ((), now))[0] != life:
+                    self.seen[trial.number] = life, now
+            if ended := [trial for trial in news if trial.is_finished]:
+                self._settled = self._settled.with_trials(ended)
+            if news:
+                unfinished = self.reader.unfinished.values()
+                self.known = self._settled.with_trials(unfinished).without_surplus()
+            self._news = []
+            for run in self.known.runs.values():
+                self.heard_of[run.worker] = now
             return self.known
 
     def foresee(self, trial: Facts) -> Known:

@@ -88,8 +88,9 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 self.kinds_[name], self.forms_[name] = "dates", forms
                 self.notes_ += [f"`{name}` {forms.note}."] if forms.note else []
         # skrub takes some 10 ms for each column, so columns of numbers bypass it.
-        self.plain_ = [n for n, kind in self.kinds_.items() if kind in ("numbers", "durations")]
-        self.other_ = [n for n in self.columns if n not in self.plain_]
+        is_plain = {n: kind in ("numbers", "durations") for n, kind in self.kinds_.items()}
+        self.plain_ = [n for n in self.columns if is_plain[n]]
+        self.other_ = [n for n in self.columns if not is_plain[n]]
         self.text_ = tuple(n for n, kind in self.kinds_.items() if _is_of_text(used[n], kind))
         self.n_infinite_ = 0
         self.centres_: list[float] = []

@@ -411,7 +411,7 @@ class TestTheCommands:
             (["predict", "t.csv", "--model", "m", "--out", "m"], "`--out`" + OF_ITS_OWN),
             (["fit", "t.csv", "--metric", "rmse"], "is one of regression"),
             (["fit", "t.csv", "--jobs", "0"], "`jobs` must be at least 1 or None, but got 0"),
-            (["fit", "t.csv", "--seed", "-1"], "`seed` must be from 0 to 2**32"),
+            (["fit", "t.csv", "--seed", "-1"], "`seed` must be an int from 0 to 2**32"),
             (["fit", "t.csv", "--minutes", "1e307"], "`seconds` must be above 0 and finite"),
             (["fit", "t.csv", "--storage", "yes"], "`storage` must be a URL"),
             (["fit", "x" * 5000], "must be a file"),
