@@ -217,7 +217,7 @@ def test_a_space_is_one_of_the_search_of_scikit_learn() -> None:
         ({"seed": -1}, r"`seed` must be an int from 0 to 2\*\*32 - 1, but got -1"),
         ({"seed": 2**32}, r"`seed` must be an int from 0 to 2\*\*32 - 1, but got 4294967296"),
         ({"jobs": "all"}, "`jobs` must be a whole number, but got 'all'"),
-        ({"seed": "today"}, "`seed` must be an int from 0 to 2\*\*32 - 1, but got 'today'"),
+        ({"seed": "today"}, r"`seed` must be an int from 0 to 2\*\*32 - 1, but got 'today'"),
         ({"trial": 100}, "`trial` must be the trial that Optuna gives .* but got 100"),
     ],
 )
