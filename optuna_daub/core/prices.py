@@ -228,7 +228,9 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     lasted = max(spent, 1e-9) if pool.runs_left is None else math.inf
 
     def in_time(way: float | Numbers, rest: float | Numbers = 1.0) -> Numbers:
-        """Return the probability that a full training ends in time, or 0.
+        """Return the probability that a full training ends in time.
+
+        It is 0 if that is not `LIKELY`, once there is a model to lose.
 
         Args:
             way: seconds before it.

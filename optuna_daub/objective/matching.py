@@ -151,7 +151,7 @@ def _as_pandas(X: Any, like: Any) -> Any:
     """Return a pandas frame with the columns, order and kinds of another."""
     import pandas as pd  # the caller has it: it passed a data frame
 
-    places = {name: place for place, name in enumerate(X.columns)}
+    places = dict(zip(X.columns, range(X.shape[1]), strict=True))
     if [*places] != [*like.columns]:
         X = X.iloc[:, [places[name] for name in like.columns]]
     casts = {}

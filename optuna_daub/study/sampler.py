@@ -167,8 +167,12 @@ class DataAllocationSampler(BaseSampler):
             worker.horizon = starting.horizon(study, worker, self._seconds)
             if worker.limits == UNLIMITED:
                 worker.limits = limits_seen(study, worker)
-            model = policy.sizes[-1], self._seed, policy.terms.forecaster
-            worker.proposer = AroundBest(*model) if self._proposes else LikeRecent()
+            # In one assignment, since other threads read it.
+            worker.proposer = (
+                AroundBest(policy.sizes[-1], self._seed, policy.terms.forecaster)
+                if self._proposes
+                else LikeRecent()
+            )
             asked = host.trial_of_caller()
             try:
                 # This may wait as long as a training of others. Without heartbeats meanwhile the

@@ -57,7 +57,7 @@ MAX_TICKS = 14
 """Largest number of gaps between the sizes under a picture of usual width."""
 
 MAX_TICKS_OF_NARROW = 6
-"""Largest number of these gaps in a narrow picture, of 300 pixels or 4 inches."""
+"""Largest number of gaps between the sizes under a narrow picture, of 300 pixels or 4 inches."""
 
 MAX_LETTERS = 30
 """Largest number of letters in a line along the vertical axis: 220 pixels, plotly's usual height

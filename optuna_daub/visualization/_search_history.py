@@ -247,10 +247,10 @@ def _trainings(
 
 
 def _limits(paths: Collection[Sequence[Training]], sign: int) -> tuple[float, float] | None:
-    """Return a range that holds all scores on all the data and the better half of learners.
+    """Return a range that holds the better half of learners and the scores on all the data.
 
-    Scores so far from most that the others would be flat are left out. It also holds scores near
-    these; first trainings may be far behind.
+    Scores so far from most of these that the others would be flat are left out. Other scores,
+    as of first trainings, are in the range if they are near.
     """
     if not paths:
         return None

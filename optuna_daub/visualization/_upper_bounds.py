@@ -275,8 +275,8 @@ class _Replay(NamedTuple):
 
 
 _REPLAYS: weakref.WeakKeyDictionary[optuna.Study, _Replay] = weakref.WeakKeyDictionary()
-"""Replays of studies, so drawing a running study again replays only new trainings. A learner with
-other parameters or ranges than those before, as of a new branch, has all replayed."""
+"""Replays of studies, so drawing a running study again replays only new trainings. All of them are
+replayed if the space has changed, as by a new branch."""
 
 
 def _bound_steps(study: optuna.Study, sequence: Sequence[Allocation]) -> tuple[BoundStep, ...]:
