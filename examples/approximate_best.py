@@ -41,7 +41,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=10, help="10 draws all kinds of models")
     parser.add_argument("--epsilon", type=float, default=0.01, help="tolerated loss of accuracy")
     parser.add_argument("--scheduler", default="gradient_ci", help="or ucb, round_robin")
-    parser.add_argument("--interval", default="hoeffding", help="or massart, clopper_pearson")
+    intervals = "or massart, clopper_pearson, empirical_bernstein"
+    parser.add_argument("--interval", default="hoeffding", help=intervals)
     parser.add_argument("--refit", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--storage", help="of the Optuna study, to continue after Ctrl-C")
     return parser.parse_args()

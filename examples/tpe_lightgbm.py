@@ -2,9 +2,10 @@
 
     python examples/tpe_lightgbm.py
 
-Three things differ from a plain Optuna search: `sampler=` wraps the sampler that you have,
-`pruner=` is DAUBPruner, and the objective trains in a loop over `training_sizes(trial)`. TPE
-proposes 40 models, and sees one trial for each. Most models are trained only on part of the data.
+Four things differ from a plain Optuna search: `sampler=` wraps the sampler that you have,
+`pruner=` is DAUBPruner, the objective trains in a loop over `training_sizes(trial)`, and
+`n_learners` replaces `n_trials`. TPE proposes 40 models, and sees one trial for each. Most models
+are trained only on part of the data.
 """
 
 import os

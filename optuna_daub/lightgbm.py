@@ -78,7 +78,7 @@ def tune(
     storage: Any = None,
     **others: NoReturn,
 ) -> Tuned:
-    """Return the best booster found in a given time.
+    """Search for a given time, and return the best booster with its score.
 
     Most boosters are trained only on part of the rows. The parameters of
     `optuna_daub.spaces.lightgbm` are searched, except those given in `params`. Training subsets

@@ -144,9 +144,9 @@ class TrainingSizeObjective:
             or a number of rows. With `groups` it counts groups. 0.3 is the DAUB paper's split.
         groups: Group of each row, shape (n,); no group is both trained on and scored.
         scoring: A scikit-learn scorer, by name or as a function (estimator, X, y) -> float; None
-            for the estimator's own `score`. A function may have an attribute `greater_is_better`,
-            which is compared with the study's direction, and `scores_a_sample`: if that is True,
-            ABC refuses it.
+            for the estimator's own `score`. Default: "accuracy". A function may have an attribute
+            `greater_is_better`, which is compared with the study's direction, and
+            `scores_a_sample`: if that is True, ABC refuses it.
         sample_weight: Weights of the rows, at least 0 and not all 0, passed to `fit` (in a
             pipeline to that of its last step), which must take them.
         weighted_score: Pass the weights to the scorer too, as its `sample_weight`. The promise of

@@ -130,7 +130,7 @@ class DataAllocationSearchCV(BaseSearchCV):  # type: ignore[misc]
             `HalvingRandomSearchCV`, or more if a subset would lack a class.
             "auto": 500, but at most 1/8 and at least 1/64 of all rows, and at least as many as
             "smallest"; less if there would be fewer than three sizes. If the number of candidates
-            is limited, the first round is on about 1/16 of all rows, if that is more.
+            is limited, each starts on about 1/16 of all rows, if that is more.
         max_resources: largest number of rows to train on in the largest fold; "auto": all. The
             best candidate is fitted on all the data in any case.
         factor: ratio of consecutive training sizes, above 1.

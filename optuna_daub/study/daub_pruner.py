@@ -46,8 +46,9 @@ class DAUBPruner(AllocationPruner):
         reduction_factor: ratio of consecutive sizes, greater than 1. Default from the paper.
         sizes: an increasing list of at least three training sizes that ends with the whole
             training set, in place of the three arguments above.
-        cost: "seconds" (the default) counts measured time; "examples" counts training sizes, and
-            then the same seeds give the same study on every machine.
+        cost: "seconds" (the default) counts measured time; "examples" counts training sizes. With
+            one worker, no `timeout` and the same versions of the libraries, the same seeds then
+            give the same study on every machine.
 
     Raises:
         ValueError: if an argument breaks its rule, or there are not three sizes: `max_resource` <
