@@ -200,7 +200,7 @@ def _keep_score(ending: _Ending, score: float) -> None:
     # If others were trained on less, the objective asks for sizes. Here it has returned before it
     # asked, to reject the parameters.
     some = islice((curve.sizes for curve in worker.known.curves.values()), N_COMPARED)
-    if any({*sizes} - {full_size} for sizes in some):
+    if worker.turns or any({*sizes} - {full_size} for sizes in some):
         return
     begun = trial.datetime_start
     seconds = None if begun is None else (datetime.now() - begun).total_seconds()

@@ -22,6 +22,7 @@ from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial
 
 from optuna_daub.study.known import Known
+from optuna_daub.study.learner import Learner
 from optuna_daub.study.records import point
 from optuna_daub.study.records import word
 from optuna_daub.study.spaces import distinct
@@ -66,8 +67,7 @@ class Exploring(BaseSampler):
         the parameter, return the other sampler's value."""
         if param_name in self._fixed:
             return self._base.sample_independent(study, trial, param_name, param_distribution)
-        spaces, known = _points(self._known, frozenset({trial.number}))
-        spaces[param_name] = param_distribution
+        known = _points(self._known, frozenset({trial.number}))
         so_far = point(trial.params, trial.distributions)
         values = _values(param_distribution)
         if not values and _is_discrete(param_distribution):
@@ -75,7 +75,7 @@ class Exploring(BaseSampler):
             drawn = RandomSampler(seed=trial.number).sample_independent
             values = [drawn(study, trial, param_name, param_distribution) for _ in range(N_DRAWN)]
         ways = ((x, {**so_far, param_name: word(x, param_distribution)}) for x in values)
-        news = [x for x, way in ways if not _is_explored(spaces, way, known, self._fixed)]
+        news = [x for x, way in ways if not _is_explored(way, known, self._fixed)]
         if news:
             return random.Random(trial.number).choice(news)
         return self._base.sample_independent(study, trial, param_name, param_distribution)
@@ -104,22 +104,16 @@ def has_explored(known: Known, fixed: Mapping[str, Any]) -> bool:
     """
     # A learner before its first training may not have all its parameters yet.
     begun = frozenset(i for i in known.busy() if not known.curves[i].observations)
-    spaces, points = _points(known, begun)
-    return _is_explored(spaces, {}, points, fixed)
+    return _is_explored({}, _points(known, begun), fixed)
 
 
-def _points(
-    known: Known, but_for: frozenset[int]
-) -> tuple[dict[str, BaseDistribution], list[Mapping[str, str]]]:
-    others = [known.learners[i] for i in known.curves if i not in but_for]
-    spaces = {name: space for other in others for name, space in other.distributions.items()}
-    return spaces, [other.words for other in others]
+def _points(known: Known, but_for: frozenset[int]) -> list[Learner]:
+    return [known.learners[i] for i in sorted(known.curves, reverse=True) if i not in but_for]
 
 
 def _is_explored(
-    spaces: Mapping[str, BaseDistribution],
     so_far: Mapping[str, str],
-    known: Sequence[Mapping[str, str]],
+    known: Sequence[Learner],
     fixed: Mapping[str, Any],
 ) -> bool:
     """Return whether all points that start with the given parameters are known.
@@ -128,22 +122,22 @@ def _is_explored(
     is in it, or if one of its parameters has infinitely many values.
 
     Args:
-        spaces: distribution of each parameter of the known points.
         so_far: the first parameters of the branch, as text.
-        known: points of all learners, in the order of suggestion (see `records.point`).
+        known: all learners, the newest first.
         fixed: the only values of some parameters.
     """
-    inside = [other for other in known if so_far.items() <= other.items()]
+    inside = [other for other in known if so_far.items() <= other.words.items()]
     if not inside:
         return False
-    following = next((name for name in max(inside, key=len) if name not in so_far), None)
+    longest = max(inside, key=lambda other: len(other.words))
+    following = next((name for name in longest.words if name not in so_far), None)
     if following is None:
         return True
-    space = spaces[following]
+    # A range may depend on the parameters before it: that of the newest learner inside counts.
+    space = next(a.distributions[following] for a in inside if following in a.distributions)
     values = [stored(fixed[following], space)] if following in fixed else _values(space)
     return bool(values) and all(
-        _is_explored(spaces, {**so_far, following: word(value, space)}, inside, fixed)
-        for value in values
+        _is_explored({**so_far, following: word(value, space)}, inside, fixed) for value in values
     )
 
 

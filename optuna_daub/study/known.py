@@ -88,7 +88,7 @@ class Known:
             t.number: run.worker for t, run in own if run.learner is not None and t.observations
         }
         last, well = max([self.last_trained, *trained]), self.well.union(trained.values())
-        idle = {**self.idle, **{t.number: run for t, run in own if run.learner is None}}
+        idle = {**self.idle, **_idle(own)}
         newest = [self.newest, *((t.number, run.n_learners, run.fixed) for t, run in own)]
         given_up = self.given_up.union(t.number for t in trials if t.is_given_up)
         made, orphans = dict[int, Learner](), {**self.orphans}
@@ -364,3 +364,12 @@ def _put(curves: Curves, news: list[LearningCurve]) -> Curves:
     for curve in news:
         curves = curves.put(curve)
     return curves
+
+
+def _idle(own: Iterable[tuple[Facts, Run]]) -> dict[int, Run]:
+    """Return the idle runs, by trial. A repeat that was enqueued is not the sampler's."""
+    return {
+        trial.number: run if trial.enqueued is None else replace(run, repeats=None)
+        for trial, run in own
+        if run.learner is None
+    }

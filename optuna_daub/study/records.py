@@ -8,6 +8,7 @@ record without its learner or size is refused. `log` writes the records.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import MISSING
@@ -211,6 +212,8 @@ def point(params: Mapping[str, Any], distributions: Mapping[str, Any]) -> dict[s
 
 def word(value: Any, distribution: Any) -> str:
     """Return the value of a parameter as text."""
+    if isinstance(value, str | int | float) and type(value) not in (str, int, float, bool):
+        value = json.loads(json.dumps(value))  # an enumeration's value, as storages return it
     if isinstance(value, float) and getattr(distribution, "step", None) is not None:
         return f"{value:.12g}"
     if isinstance(value, int) and isinstance(distribution, FloatDistribution):

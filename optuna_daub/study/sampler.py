@@ -14,6 +14,7 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.distributions import CategoricalDistribution
 from optuna.samplers import BaseSampler
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial
@@ -45,6 +46,7 @@ from optuna_daub.study.model_sampler import ModelSampler
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.pruner import name_of
 from optuna_daub.study.setup_errors import raise_anew
+from optuna_daub.study.spaces import stored
 from optuna_daub.study.turns import Assigned
 from optuna_daub.study.waiting import assign
 from optuna_daub.study.worker import worker_of
@@ -266,7 +268,9 @@ class DataAllocationSampler(BaseSampler):
             if param_name in params:  # also enqueued, or out of its distribution
                 kept = params[param_name]
                 starting.warn_of_range(learner, param_name, kept, param_distribution)
-                return kept
+                # A storage returns "a" for the choice `Kind.A`.
+                is_choice = isinstance(param_distribution, CategoricalDistribution)
+                return stored(kept, param_distribution) if is_choice else kept
         with self._proposing(study, trial, own) as (proposer, view):
             if learner not in (None, trial.number):
                 rows = view.get_trials(deepcopy=False)

@@ -70,10 +70,18 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
     Until something was observed (`is_begun` is False) new settings replace the stored ones.
 
     Raises:
-        ValueError: if the training sizes or the direction differ, or the stored ones are damaged.
+        ValueError: if the training sizes or the direction differ, the stored ones are damaged, or
+            there are none, since the trials come from another study.
     """
     settings: dict[str, Any] = {"sizes": [*sizes], "direction": study.direction.name.lower()}
     begun = settings_of(study) if is_begun else {}
+    if is_begun and not begun:
+        raise ValueError(
+            f"A study must have measured its own scores, but those of study '{study.study_name}' "
+            "were added from another study. Start a study with "
+            "`DataAllocationSampler(earlier=[...])`, which takes that study's best parameters. To "
+            "go on with a copy, make it by `optuna.copy_study`."
+        )
     if not begun:
         write_settings(study, settings)
         return

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,8 @@ from tests.study.table_study import points
 from tests.study.table_study import probes
 from tests.study.table_study import random_study
 from tests.study.table_study import repeats
+from tests.study.table_study import runs
+from tests.study.table_study import scored
 from tests.study.table_study import table_study
 from tests.study.table_study import trained
 
@@ -375,3 +379,53 @@ def test_params_that_are_no_parameters_make_no_two_learners_alike() -> None:
     study.optimize(lambda trial: trained(trial, 0.5 + trial.number / 100))
     assert len(learning_curves(study)) == 5
     assert not repeats(study)
+
+
+def test_a_list_that_is_enqueued_again_does_not_end_the_study() -> None:
+    """A script that enqueues its favourites is started again on its stored study."""
+
+    def hill(trial: optuna.Trial) -> float:
+        return trained(trial, 0.9 - abs(trial.suggest_float("x", 0, 1) - 0.3))
+
+    study = table_study(12, base=RandomSampler(seed=0))
+    for n_learners in (12, 20, 20):
+        study = table_study(n_learners, base=RandomSampler(seed=0), storage=study._storage)
+        for i in range(12):
+            study.enqueue_trial({"x": i / 12})
+        study.optimize(hill)
+        assert len(learning_curves(study)) == n_learners
+
+
+def test_a_range_that_depends_on_another_parameter_is_explored_whole() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        most = 5 if trial.suggest_categorical("a", ["y", "x"]) == "y" else 2
+        return trained(trial, 0.5 + trial.suggest_int("k", 1, most) / 20)
+
+    study = table_study(7, base=RandomSampler(seed=0))
+    for a, k in [("y", 1), ("y", 2), ("x", 1), ("x", 2), ("x", 2)]:
+        study.enqueue_trial({"a": a, "k": k})
+    study.optimize(objective)
+    assert len({*points(study)}) == 7
+
+
+class Kind(str, Enum):
+    """Two choices that a storage keeps as text."""
+
+    A = "a"
+    B = "b"
+
+
+def test_a_resumed_learner_has_the_objectives_own_choices(tmp_path: Path) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        kind = trial.suggest_categorical("kind", [*Kind])
+        step = trial.suggest_categorical("step", [*np.logspace(0, 2, 3)])
+        assert isinstance(kind, Kind)
+        skill = 0.5 + (kind is Kind.B) / 10 + step / 1000
+        return scored(trial, lambda n: skill - step / 20 / n, training_score=lambda n: skill)
+
+    storage = f"sqlite:///{tmp_path}/study.db"
+    study = table_study(6, storage=storage, base=RandomSampler(seed=0))
+    study.optimize(objective)
+    assert len(runs(study)) > 6, "no learner was resumed"
+    assert len({*points(study)}) == 6
+    assert study.best_params == {"kind": "b", "step": 100.0}

@@ -420,9 +420,22 @@ def test_a_study_that_is_copied_or_pickled_at_any_time_goes_on_like_the_original
     assert_sound(study)
 
 
+def test_scores_of_another_study_are_not_taken_for_own_ones() -> None:
+    """In a study without trials, those added have the numbers that they had before."""
+    other = table_study(base=RandomSampler(seed=0))
+    other.optimize(TableObjective())
+    study = table_study(name="new", base=RandomSampler(seed=0))
+    study.add_trials(other.trials)
+    with pytest.raises(ValueError, match=r"added from another study.*earlier="):
+        study.optimize(TableObjective())
+    assert len([t for t in study.trials if t.intermediate_values]) == len(
+        [t for t in other.trials if t.intermediate_values]
+    )
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("n_before", [0, 2, 4])
-@pytest.mark.parametrize(("first", "direction"), [(0, "maximize"), (3, "minimize")])
+@pytest.mark.parametrize(("n_before", "first"), [(0, 3), (2, 0), (2, 3), (4, 0), (4, 3)])
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_trials_of_another_study_added_by_hand_mix_with_nothing(
     n_before: int, first: int, direction: str
 ) -> None:
