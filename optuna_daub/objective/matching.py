@@ -157,7 +157,7 @@ def _as_pandas(X: Any, like: Any) -> Any:
     casts = {}
     of_columns = zip(like.columns, like.dtypes, X.dtypes, strict=True)
     for place, (name, wanted, given) in enumerate(of_columns):
-        if wanted == given and wanted != "object":
+        if wanted == given and wanted != "object" and not _is_in_another_order(wanted, given):
             continue
         model, column = like.iloc[:, place], X.iloc[:, place]
         if wanted == "object":  # takes everything: a look at the values tells
@@ -176,6 +176,12 @@ def _as_pandas(X: Any, like: Any) -> Any:
     return X
 
 
+def _is_in_another_order(wanted: Any, given: Any) -> bool:
+    """Return whether two kinds of categories, equal for pandas, give them other codes."""
+    of_categories = getattr(wanted, "categories", None) is not None
+    return of_categories and [*wanted.categories] != [*given.categories]
+
+
 def _cast(name: Any, column: Any, kind: Any) -> Any:
     """Return a pandas column as one of another kind. A ValueError names what does not fit."""
     import pandas as pd  # as above
@@ -190,6 +196,7 @@ def _cast(name: Any, column: Any, kind: Any) -> Any:
             cast = pd.Series([None] * len(column), index=column.index, dtype=object)
         # A value that this kind of column cannot hold is now missing or changed.
         is_lost = column.notna() & ~(cast.astype(object) == column.astype(object))
+        is_lost |= column.isna() & cast.notna()  # a gap is true as a truth value
     if is_lost.any():
         raise ValueError(_of_another_kind(name, column[is_lost].iloc[0], kind))
     return cast

@@ -244,7 +244,8 @@ def _scaled(model: Any, categories: Sequence[int]) -> Any:
     imputer = SimpleImputer(keep_empty_features=True)
     numbers = Pipeline([("simpleimputer", imputer), ("standardscaler", Scaler())])
     if not columns:
-        return make_pipeline(numbers, model)
+        return make_pipeline(numbers, model).set_output(transform="default")
     codes = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=50)
     prepared = make_column_transformer((codes, columns), remainder=numbers)
-    return make_pipeline(prepared, model)
+    # A user's `transform_output="pandas"` would refuse the sparse codes.
+    return make_pipeline(prepared, model).set_output(transform="default")

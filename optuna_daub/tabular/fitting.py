@@ -252,7 +252,7 @@ def _prepared(
     goal = checked_target(frame, target, task, given.written)
     measure = checked_metric(metric, goal.task, len(goal.classes))
     check_measures(measure, goal)
-    check_room(goal)
+    check_room(goal, measure)
     tell(said_class(measure, goal))
     left_out = set()
     for name in listed("ignore", ignore, "columns"):

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
 
+from optuna_daub.core.checks import brief
 from optuna_daub.tabular.metrics import Metric
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import as_numbers
@@ -31,12 +35,37 @@ SIZES = 3
 
 def n_folds(target: Target) -> int:
     """Return the number of folds of cross-validation; 1 for one held-out set."""
-    if len(target.values) >= FEW_ROWS:
-        return 1
+    n = len(target.values)
     if target.task == "regression":
-        return FOLDS
+        # If nearly all amounts are 0, the rows held out may have no other.
+        n_others = n - np.count_nonzero(_is_usual(target))
+        return 1 if n >= FEW_ROWS and n_others * scored_share(n) >= FEW_OF_A_CLASS else FOLDS
+    if n >= FEW_ROWS:
+        return 1
     # Scores can only be compared if each fold holds each class.
     return min(FOLDS, int(np.bincount(target.values).min()))
+
+
+def divided(target: Target, seed: int) -> Any:
+    """Return the division into folds, as `TrainingSizeObjective` takes it; None for no folds.
+
+    If most rows have one amount, such as 0, each fold has its share of the others.
+    """
+    folds = n_folds(target)
+    if folds == 1 or target.task == "classification":
+        return None if folds == 1 else folds
+    is_usual = _is_usual(target)
+    n_others = np.count_nonzero(~is_usual)
+    if not folds <= n_others < len(is_usual) / 2:
+        return folds
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    return [*splitter.split(is_usual, is_usual)]
+
+
+def _is_usual(target: Target) -> NDArray[np.bool_]:
+    """Return which rows have the most frequent amount."""
+    amounts, counts = np.unique(target.values, return_counts=True)
+    return np.asarray(target.values == amounts[counts.argmax()])
 
 
 def scored_share(n_rows: int) -> float:
@@ -72,8 +101,21 @@ def said_rare(target: Target, metric: Metric) -> list[str]:
     ]
 
 
-def check_room(target: Target) -> None:
-    """Raise a TableError if the training or scored rows cannot hold every class."""
+def check_room(target: Target, metric: Metric) -> None:
+    """Raise a TableError if the rows to train on or to score are too much alike.
+
+    Both must hold every class. Amounts to score must differ if the metric is relative to their
+    variance.
+    """
+    if target.task == "regression":
+        others = target.values[~_is_usual(target)]
+        if len(others) < FOLDS and metric.scoring in ("r2", "explained_variance"):
+            raise TableError(
+                f"`metric={brief(metric.name)}` needs different amounts in each of {FOLDS} parts "
+                f"of the table, but only {len(others)} of {len(target.values):,} of "
+                f'`{target.name}` differ from the rest: take "rmse" or "mae".'
+            )
+        return
     n, n_classes, folds = len(target.values), len(target.classes), n_folds(target)
     scored = n // folds if folds > 1 else math.ceil(n * scored_share(n))
     if n_classes > scored or n_classes + SIZES - 1 > n - scored:

@@ -165,6 +165,7 @@ OF_RATIOS = ("percentage_error", "log_error", "gamma_deviance", "poisson_devianc
 
 LEAST: Mapping[str, tuple[str, Callable[[NDArray[Any]], NDArray[np.bool_]]]] = MappingProxyType(
     {
+        "percentage_error": ("other than 0", lambda amounts: amounts != 0),
         "log_error": ("above -1", lambda amounts: amounts > -1),
         "gamma_deviance": ("above 0", lambda amounts: amounts > 0),
         "poisson_deviance": ("of at least 0", lambda amounts: amounts >= 0),

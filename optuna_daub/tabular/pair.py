@@ -14,6 +14,8 @@ from optuna_daub.study import DAUBPruner
 
 FIRST_ROWS = 300
 """Smallest number of rows of a first training. A quarter of all rows is enough if that is less."""
+ROWS_OF_A_BAG = 10
+"""Number of rows of which a tenth, the smallest bag of a booster, is a row. LightGBM needs one."""
 
 
 def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
@@ -31,7 +33,8 @@ def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
     >>> pruner(12, smallest=9).policy.sizes
     (9, 10, 12)
     """
-    least = max(smallest, int(n_rows * LEAST_SHARE), min(FIRST_ROWS, n_rows // 4), 2)
+    few = max(n_rows // 4, min(ROWS_OF_A_BAG, n_rows - 2))
+    least = max(smallest, int(n_rows * LEAST_SHARE), min(FIRST_ROWS, few), 2)
     try:
         return DAUBPruner(min_resource=least, max_resource=n_rows)
     except ValueError:  # the smallest size is so large that a ratio of 1.5 gives under 3 sizes

@@ -102,8 +102,12 @@ class Preparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             handle_unknown="use_encoded_value", unknown_value=-1, dtype=np.float32
         )
         skrub = imported("skrub")
-        of_text = skrub.StringEncoder(random_state=0)  # else of numpy's global state
-        self.vectorizer_ = skrub.TableVectorizer(low_cardinality=codes, high_cardinality=of_text)
+        self.vectorizer_ = skrub.TableVectorizer(
+            low_cardinality=codes,
+            high_cardinality=skrub.StringEncoder(random_state=0),  # else numpy's global state
+            # Seconds since 1970 in 32 bits are 128 apart.
+            datetime=skrub.DatetimeEncoder(resolution="second"),
+        ).set_output(transform="pandas")  # whatever the user's setting
         others = self._others(used)
         for name in self.forms_:
             self._note_lost(used[name], others[name].isna().to_numpy(dtype=bool))

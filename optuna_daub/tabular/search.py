@@ -38,6 +38,7 @@ from optuna_daub.study import host
 from optuna_daub.study.messages import message_of
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.tabular import pair
+from optuna_daub.tabular.held_out import divided
 from optuna_daub.tabular.held_out import n_folds
 from optuna_daub.tabular.held_out import scored_share
 from optuna_daub.tabular.metrics import Metric
@@ -91,11 +92,13 @@ class Search:
             return model
         # Boosters keep amounts in 32 bits, and do not split for gains below 1e-15. So they would
         # learn nothing of times near 1.7e9 seconds, nor of lengths near 1e-9 metres.
-        scaled = TransformedTargetRegressor(model, transformer=_TargetScaler())
+        scaler = _TargetScaler().set_output(transform="default")  # whatever the user's setting
+        scaled = TransformedTargetRegressor(model, transformer=scaler)
         lowest = self.metric.lowest(self.y)
         if lowest is None:
             return scaled
         cut = FunctionTransformer(inverse_func=partial(np.maximum, lowest))
+        cut.set_output(transform="default")
         return TransformedTargetRegressor(scaled, transformer=cut, check_inverse=False)
 
     def objective(self, build: Callable[..., Any], X: NDArray[Any]) -> TrainingSizeObjective:
@@ -106,7 +109,7 @@ class Search:
             self.y,
             scoring=self.metric.scoring,
             stratify=self.target.task == "classification",
-            cv=self.folds if self.folds > 1 else None,
+            cv=divided(self.target, self.seed),
             test_size=scored_share(len(self.y)),
             seed=self.seed,
         )

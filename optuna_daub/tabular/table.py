@@ -159,6 +159,7 @@ def plain_numbers(words: Any, signs: Signs, *, are_known: bool = False) -> tuple
     >>> plain_numbers(words, Signs(",", "."))[0].to_list()
     ['1234.5€', '-', '-7000']
     """
+    words = words.astype(object) if hasattr(words, "cat") else words  # categories take no others
     decimal, thousands = re.escape(signs.decimal or "."), re.escape(signs.thousands)
     groups = rf"[1-9]\d{{0,2}}(?:[{thousands}{GROUPING}]\d{{3}})+"
     if signs.thousands == ",":  # as in India

@@ -142,6 +142,21 @@ CATEGORIES = TRAINING.astype({"job": "category"})
 FEWER = VALIDATION[JOBS[N:] == "cook"].astype({"job": "category"})
 
 
+def test_categories_in_another_order_keep_their_codes() -> None:
+    given = VALIDATION.assign(job=pd.Categorical(VALIDATION["job"], ["nurse", "cook"]))
+    assert [*given["job"].cat.categories] != [*CATEGORIES["job"].cat.categories]
+    found = matched(given, CATEGORIES)["job"]
+    assert [*found.cat.categories] == [*CATEGORIES["job"].cat.categories]
+    assert found.astype(str).tolist() == VALIDATION["job"].tolist()
+
+
+@pytest.mark.parametrize("cells", [[True, None], [True, np.nan], [1.0, np.nan]])
+def test_a_gap_is_no_truth_value(cells: list[Any]) -> None:
+    known = pd.DataFrame({"b": [True, False]})
+    with pytest.raises(ValueError, match="'b'"):
+        matched(pd.DataFrame({"b": cells}), known)
+
+
 def test_fewer_categories_keep_their_codes() -> None:
     assert [*FEWER["job"].cat.categories] == ["cook"]
     nurses = VALIDATION[JOBS[N:] == "nurse"].astype({"job": "category"})

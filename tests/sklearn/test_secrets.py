@@ -31,6 +31,7 @@ URLS = [
     f"mysql://daub:{SECRET}@host/daub?charset=utf8",
     f"redis://:{SECRET}@host:6379/0",
     f"postgresql://daub:{SECRET}@1@host/daub",
+    f"postgresql://daub:1/{SECRET}@host/daub",
     f"postgresql://host/daub?user=daub&password={SECRET}",
     f"postgresql://daub@host/daub?sslmode=require&sslpassword={SECRET}",
 ]

@@ -22,6 +22,7 @@ import joblib
 import numpy as np
 import optuna
 import pytest
+import sklearn
 from sklearn.ensemble import ExtraTreesClassifier
 
 from optuna_daub import __main__ as program
@@ -118,6 +119,19 @@ class TestAModel:
         assert found.dtype.kind == wanted.to_numpy().dtype.kind
         error = np.abs(found - wanted.to_numpy()) / np.timedelta64(1, "D")
         assert error.mean() < 30 < (wanted.max() - wanted.min()) / pandas.Timedelta(days=4)
+
+    @pytest.mark.parametrize("kind", ["pandas", "polars"])
+    @pytest.mark.parametrize("task", ["classification", "regression"])
+    def test_the_users_kind_of_output_changes_nothing(self, task: Any, kind: str) -> None:
+        pytest.importorskip(kind)
+        frame = table()
+        if task == "regression":
+            frame["target"] = np.exp(frame.a)
+        with sklearn.config_context(transform_output=kind):
+            model, _ = told(frame, models=["linear"], metric=None if task[0] == "c" else "rmsle")
+            predicted = model.predict(frame)
+        assert model.found.failures == ()
+        assert (predicted == model.predict(frame)).all()
 
     def test_ratios_of_dates_are_refused(self) -> None:
         frame = table().assign(target=pandas.date_range("2020", periods=N))

@@ -21,11 +21,44 @@ from optuna_daub.tabular.target import Target
 pandas = pytest.importorskip("pandas")
 
 
+ACCURACY = checked_metric("accuracy", "classification", 2)
+
+
 def target_of(counts: list[int]) -> Target:
     """Return a target of classes with so many rows each."""
     codes = np.repeat(np.arange(len(counts)), counts)
     kept = np.ones(len(codes), bool)
     return Target("y", "classification", codes, np.arange(len(counts)), kept, ())
+
+
+def amounts_of(n: int, n_others: int) -> Target:
+    """Return a target of amounts of which all but so many are 0."""
+    amounts = np.zeros(n)
+    amounts[:n_others] = np.arange(1, n_others + 1)
+    return Target("y", "regression", amounts, np.array([]), np.ones(n, bool), ())
+
+
+@pytest.mark.parametrize(
+    ("n", "n_others"), [(100, 5), (500, 10), (500, 400), (1_999, 5), (2_000, 5), (4_000, 49)]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_few_amounts_other_than_0_are_in_each_fold(n: int, n_others: int, seed: int) -> None:
+    target, metric = amounts_of(n, n_others), checked_metric("r2", "regression", 0)
+    check_room(target, metric)
+    X = np.zeros((n, 1), np.float32)
+    search = Search(X, target, metric, None, jobs=1, seed=seed, categories=())
+    folds = search.objective(lambda trial: None, X)._division.folds
+    assert len(folds) == n_folds(target) == 5
+    counts = [np.count_nonzero(target.values[fold.validation]) for fold in folds]
+    assert sum(counts) == n_others
+    assert max(counts) - min(counts) <= 1 or n_others > n / 2
+
+
+def test_fewer_amounts_than_folds_are_refused_for_metrics_of_a_variance() -> None:
+    target = amounts_of(100, 4)
+    with pytest.raises(TableError, match='only 4 of 100 of `y` differ from the rest: take "rmse"'):
+        check_room(target, checked_metric("r2", "regression", 0))
+    check_room(target, checked_metric("rmse", "regression", 0))
 
 
 def can_be_divided(target: Target) -> bool:
@@ -55,10 +88,10 @@ def can_be_divided(target: Target) -> bool:
 def test_classes_need_room_in_each_part(counts: list[int]) -> None:
     target = target_of(counts)
     if can_be_divided(target):
-        check_room(target)
+        check_room(target, ACCURACY)
         return
     with pytest.raises(TableError, match=rf"too few for the {len(counts):,} classes of `y`"):
-        check_room(target)
+        check_room(target, ACCURACY)
 
 
 def test_both_answers_are_tested() -> None:
@@ -82,7 +115,7 @@ def test_amounts_in_words_may_be_meant() -> None:
     target = target_of([2] * 10)
     for words, is_hinted in (([f"{i / 2}" for i in range(10)], True), ([*"abcdefghij"], False)):
         with pytest.raises(TableError) as error:
-            check_room(replace(target, classes=np.array(words, object)))
+            check_room(replace(target, classes=np.array(words, object)), ACCURACY)
         assert ('task="regression"' in str(error.value)) == is_hinted
 
 

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import optuna
+import pytest
 
 from optuna_daub.tabular.pair import StartingPoints
+from optuna_daub.tabular.pair import pruner
+
+
+@pytest.mark.parametrize("n_rows", range(4, 60))
+def test_the_first_size_has_a_row_in_the_smallest_bag_if_there_is_room(n_rows: int) -> None:
+    first, *_, last = pruner(n_rows).policy.sizes
+    assert last == n_rows
+    assert int(first * 0.1) >= 1 or first == max(2, n_rows - 2)
 
 
 def test_starting_points_leave_the_rule_every_second_run() -> None:

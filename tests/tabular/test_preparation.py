@@ -386,6 +386,11 @@ def test_dates_are_read_however_they_are_written(kind: str, written: str) -> Non
     assert read[2, :3].tolist() == [2024, 5, 17]
 
 
+def test_moments_a_second_apart_stay_apart() -> None:
+    moments = pandas.date_range("2024-01-01 12:00", periods=600, freq="s")
+    assert len(np.unique(prepared(moments)[1], axis=0)) == 600
+
+
 @pytest.mark.parametrize(
     "later",
     [pandas.to_datetime(["2024-01-01"]), pandas.period_range("2024-01", periods=1)],

@@ -404,6 +404,11 @@ def test_a_model_reads_words_such_as_none_as_its_fit_did(tmp_path: Path) -> None
     assert pandas.isna([columns["a"][1], columns["n"][1]]).all()
 
 
+def test_categories_with_decimal_commas_are_numbers() -> None:
+    frame = pandas.DataFrame({"size": pandas.Categorical(["1,5", "2,5", None])})
+    assert read_table(frame).frame["size"].astype(float).tolist()[:2] == [1.5, 2.5]
+
+
 @pytest.mark.parametrize("learnt", [None, Learnt(Signs(",", ""), [], [])])
 def test_quoted_decimal_commas_are_numbers(learnt: Learnt | None, tmp_path: Path) -> None:
     columns = read('q,x\n"125,73",1\n"-0,5",2\n"1,234",3\n', tmp_path, learnt)
