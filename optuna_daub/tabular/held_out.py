@@ -36,12 +36,13 @@ SIZES = 3
 def n_folds(target: Target) -> int:
     """Return the number of folds of cross-validation; 1 for one held-out set."""
     n = len(target.values)
-    if target.task == "regression":
-        # If nearly all amounts are 0, the rows held out may have no other.
-        n_others = n - np.count_nonzero(_is_usual(target))
-        return 1 if n >= FEW_ROWS and n_others * scored_share(n) >= FEW_OF_A_CLASS else FOLDS
+    n_others = n - np.count_nonzero(_is_usual(target))
+    if target.task == "regression" and FOLDS <= n_others < FEW_OF_A_CLASS / scored_share(n):
+        return FOLDS  # nearly all amounts are 0, so the rows held out may have no other
     if n >= FEW_ROWS:
         return 1
+    if target.task == "regression":
+        return FOLDS
     # Scores can only be compared if each fold holds each class.
     return min(FOLDS, int(np.bincount(target.values).min()))
 
