@@ -36,13 +36,13 @@ SIZES = 3
 def n_folds(target: Target) -> int:
     """Return the number of folds of cross-validation; 1 for one held-out set."""
     n = len(target.values)
-    n_others = n - np.count_nonzero(_is_usual(target))
-    if target.task == "regression" and FOLDS <= n_others < FEW_OF_A_CLASS / scored_share(n):
-        return FOLDS  # nearly all amounts are 0, so the rows held out may have no other
+    if target.task == "regression":
+        # If nearly all amounts are 0, the rows held out may have no other.
+        n_others = n - np.count_nonzero(_is_usual(target))
+        is_rare = FOLDS <= n_others < FEW_OF_A_CLASS / scored_share(n)
+        return FOLDS if n < FEW_ROWS or is_rare else 1
     if n >= FEW_ROWS:
         return 1
-    if target.task == "regression":
-        return FOLDS
     # Scores can only be compared if each fold holds each class.
     return min(FOLDS, int(np.bincount(target.values).min()))
 
