@@ -67,6 +67,7 @@ class Asking:
             reason=reason,
             worker=liveness.this_worker(),
             trial=self.trial.number,
+            study=self.study.study_name,
             fixed=fixed_text(self.study.sampler),
         )
 

@@ -73,8 +73,8 @@ def release_dead(
 ) -> bool:
     """Free learners and queued points that dead workers hold, except those of trial `but_for`.
 
-    Runs that dead workers or this process left fail, and silent ones are given up. Returns whether
-    there were any.
+    Runs that dead workers or this process left fail, and so do copies of another study's runs.
+    Silent ones are given up. Returns whether there were any.
     """
     is_any = False
     for number, run in worker.known.runs.items():
@@ -88,10 +88,11 @@ def release_dead(
             if (holders := holders_of(worker, number)) and all(map(is_left, holders)):
                 is_any = True
                 release_own(study, worker, number)
-            elif is_dead(run.worker):
+            elif is_dead(run.worker) or run.study not in ("", study.study_name):
                 is_any = True
                 log.end(study, worker.reader.trial(number))
-                _logger.warning("Trial %d was failed: its worker is dead.", number)
+                cause = "its worker is dead" if is_dead(run.worker) else "it is a copy"
+                _logger.warning("Trial %d was failed: %s.", number, cause)
                 _warn_of_deaths(worker, run)
             # Look again: this process may have been paused since its last look.
             elif is_silent and number in worker.look().runs and worker.silence(number) >= silent:

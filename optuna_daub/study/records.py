@@ -88,6 +88,9 @@ class Run:
     trial: int = UNKNOWN
     """Number of the trial that the record was written for. Optuna copies records to other
     trials."""
+    study: str = ""
+    """Name of the study that the record was written for. `optuna.copy_study` copies running trials
+    too, whose workers do not know the copy."""
     repeats: int | None = None
     """In an idle trial: the learner whose parameters were proposed again; else None."""
     is_declined: bool = False

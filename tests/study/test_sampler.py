@@ -420,6 +420,16 @@ def test_a_study_that_is_copied_or_pickled_at_any_time_goes_on_like_the_original
     assert_sound(study)
 
 
+def test_a_copy_of_a_running_study_goes_on_without_its_runs() -> None:
+    study = table_study()
+    optimize_some(study, TableObjective(), 4)
+    study.ask().suggest_int("row", 0, len(RIVALS) - 1)
+    copy = copied(study)
+    copy.optimize(TableObjective())
+    assert copy.best_params["row"] == WINNER
+    assert [t.state for t in study.trials].count(TrialState.RUNNING) == 1
+
+
 def test_scores_of_another_study_are_not_taken_for_own_ones() -> None:
     """In a study without trials, those added have the numbers that they had before."""
     other = table_study(base=RandomSampler(seed=0))
