@@ -6,6 +6,7 @@ On a small space samplers soon propose the same points again, and never reach so
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Mapping
 from collections.abc import Sequence
 from decimal import Decimal
@@ -17,6 +18,7 @@ from optuna.distributions import CategoricalDistribution
 from optuna.distributions import FloatDistribution
 from optuna.distributions import IntDistribution
 from optuna.samplers import BaseSampler
+from optuna.samplers import GridSampler
 from optuna.samplers import PartialFixedSampler
 from optuna.samplers import RandomSampler
 from optuna.trial import FrozenTrial
@@ -92,9 +94,16 @@ def fixed_by(sampler: BaseSampler) -> Mapping[str, Any]:
 
 
 def fixed_text(sampler: BaseSampler) -> str:
-    """Return the values that a sampler fixes as text; empty if there are none."""
+    """Return what a sampler keeps to as text: the values that it fixes, and the digest of a grid.
+
+    Empty if it keeps to nothing.
+    """
     fixed = fixed_by(sampler)
-    return repr(sorted(fixed.items())) if fixed else ""
+    within: BaseSampler | None = sampler
+    while not isinstance(within, GridSampler | None):
+        within = getattr(within, "_base_sampler", None)
+    grid = "" if within is None else f"{zlib.crc32(repr(within._search_space).encode()):x}"
+    return (repr(sorted(fixed.items())) if fixed else "") + grid
 
 
 def has_explored(known: Known, fixed: Mapping[str, Any]) -> bool:

@@ -54,13 +54,13 @@ class Known:
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
     """Running and waiting trials by number."""
     newest: tuple[int, int | None, str] = (-1, 0, "")
-    """Number of the newest run, and its sampler's number of learners and fixed parameters. The
+    """Number of the newest run, its sampler's number of learners, and what that keeps to. The
     number of learners is None for an open pool, and 0 before any run: nothing may be proposed
     yet."""
     replaced: frozenset[int] = frozenset()
     """Trials that were taken from the queue and abandoned; their parameters are queued again."""
     exhausted: frozenset[str] = frozenset()
-    """Fixed parameters with which a base sampler had nothing left to propose."""
+    """What base samplers kept to that had nothing left to propose (see `exploring.fixed_text`)."""
     last_trained: int = -1
     """Largest number of a trial that has trained anything; -1 before any."""
     idle: Mapping[int, Run] = field(default_factory=dict)

@@ -99,7 +99,7 @@ class Run:
     """In a new learner: True if it is settled, which means the only one with its parameters.
     Written if another process may propose the same ones."""
     fixed: str = ""
-    """Parameters that its sampler fixes, as text (see `exploring.fixed_text`); empty if none."""
+    """What its sampler keeps to, as text (see `exploring.fixed_text`); empty if nothing."""
 
     def is_copy_in(self, number: int) -> bool:
         """Return whether the record was copied to trial `number` from another one.

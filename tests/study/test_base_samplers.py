@@ -422,6 +422,18 @@ def test_more_learners_after_the_end_are_new_ones(new: Callable[..., BaseSampler
     assert n_points(study) == 8
 
 
+@pytest.mark.parametrize(
+    "later", [TPESampler(seed=0), GridSampler({"x": [0.25, 0.75], "y": [1, 2]}, seed=0)]
+)
+def test_after_a_grid_another_sampler_goes_on(later: BaseSampler) -> None:
+    study = open_study(GridSampler(GRID, seed=0))
+    study.optimize(flat_grid, n_trials=50)
+    assert n_points(study) == 9
+    study.sampler = open_study(later).sampler
+    study.optimize(flat_grid, n_trials=12)
+    assert n_points(study) > 9
+
+
 @pytest.mark.parametrize("name", ["random", "tpe", "tpe multivariate", "cma-es", "qmc"])
 def test_a_base_sampler_proposes_what_it_would_propose_alone(name: str) -> None:
     """In a study whose trials end with the forecasts, it cannot notice the difference."""
