@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 MOMENTS = 16
-"""Number of moments at which all bounds are computed per doubling of trainings: a power of two. In
+"""Number of moments at which bounds are computed per doubling of trainings: a power of two. In
 short studies, of up to twice as many trainings, they are computed after each training."""
 
 LEADER = "best bound"
@@ -189,9 +189,10 @@ def upper_bounds_picture(study: optuna.Study, learners: Sequence[int] | None, to
 def bounds_record(study: optuna.Study, learners: Sequence[int] | None, top: int) -> BoundsRecord:
     """Return the contents of `plot_upper_bounds`.
 
-    A bound is the one of the policy when the training ended, so the trainings are replayed one by
-    one, without drops. If forecasts depend on other learners, a training changes all bounds; these
-    are computed now and then (see `MOMENTS`). A dropped learner may lead up to its last training.
+    A bound is the one of the policy when the training ended, or soon after it in a long study (see
+    `MOMENTS`). So the trainings are replayed one by one, without drops. If forecasts depend on
+    other learners, a training changes all bounds. A dropped learner may lead up to its last
+    training.
 
     Raises:
         ValueError: if one of `learners` is not in the study, or `top` < 0.
@@ -272,6 +273,8 @@ class _Replay(NamedTuple):
     pool: Pool
     """Pool after these trainings."""
     steps: tuple[BoundStep, ...]
+    waiting: tuple[BoundStep, ...]
+    """Trainings after the last moment; their bounds are not known yet."""
 
 
 _REPLAYS: weakref.WeakKeyDictionary[optuna.Study, _Replay] = weakref.WeakKeyDictionary()
@@ -290,9 +293,8 @@ def _bound_steps(study: optuna.Study, sequence: Sequence[Allocation]) -> tuple[B
         or (known.policy, known.start) != (policy, start)
         or known.sequence != tuple(sequence[: len(known.sequence)])
     ):
-        known = _Replay(policy, start, (), start, ())
-    pool, steps = known.pool, list(known.steps)
-    bounds: dict[int, float | None] = {step.learner: step.bound for step in steps}
+        known = _Replay(policy, start, (), start, (), ())
+    pool, steps, waiting = known.pool, list(known.steps), list(known.waiting)
     n_known = len(known.sequence)
     for number, made in enumerate(sequence[n_known:], n_known + 1):
         if made.learner not in pool.curves:
@@ -301,21 +303,40 @@ def _bound_steps(study: optuna.Study, sequence: Sequence[Allocation]) -> tuple[B
         if not seen.is_finite or seen.size <= before.size:
             continue  # the latter was trained twice, on two workers or after a failure
         pool = pool.observed(made.learner, records.signed(seen, sign))
-        bounds[made.learner] = None
-        for learner in pool.curves if _is_moment(number) else (made.learner,):
-            upper, curve = policy.interval(pool, learner).upper, pool.curves[learner]
-            if not math.isinf(upper) and bounds.get(learner) != sign * upper:
-                bounds[learner] = sign * upper
-                is_own = learner == made.learner
-                score, bound = sign * curve.score, sign * upper
-                steps.append(BoundStep(number, learner, curve.size, score, bound, is_own))
-    known = _Replay(policy, start, tuple(sequence), pool, tuple(steps))
-    _REPLAYS[study] = known
-    return known.steps
+        waiting.append(BoundStep(number, made.learner, seen.size, seen.score, math.nan))
+        if _is_moment(number):
+            steps += _steps_at(policy, pool, waiting, steps, sign)
+            waiting.clear()
+    _REPLAYS[study] = _Replay(policy, start, tuple(sequence), pool, tuple(steps), tuple(waiting))
+    return (*steps, *_steps_at(policy, pool, waiting, steps, sign))
+
+
+def _steps_at(
+    policy: Policy,
+    pool: Pool,
+    waiting: Sequence[BoundStep],
+    earlier: Sequence[BoundStep],
+    sign: int,
+) -> list[BoundStep]:
+    """Return the steps at a moment: of the trainings since the last one, and of other bounds."""
+    if not waiting:
+        return []
+    uppers = ((learner, policy.interval(pool, learner).upper) for learner in pool.curves)
+    bounds = {learner: sign * upper for learner, upper in uppers if not math.isinf(upper)}
+    steps = [
+        step._replace(bound=bounds[step.learner]) for step in waiting if step.learner in bounds
+    ]
+    before = {step.learner: step.bound for step in (*earlier, *steps)}
+    last = waiting[-1].number
+    for learner, bound in bounds.items():
+        if before.get(learner) != bound:
+            curve = pool.curves[learner]
+            steps.append(BoundStep(last, learner, curve.size, sign * curve.score, bound, False))
+    return steps
 
 
 def _is_moment(number: int) -> bool:
-    """Return whether the bounds of all learners are computed after training `number`."""
+    """Return whether bounds are computed after training `number`."""
     every = 1 << max(0, number.bit_length() - MOMENTS.bit_length())
     return number % every == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import optuna
 import pytest
@@ -13,6 +14,7 @@ from optuna_daub import allocations
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
+from optuna_daub.core import DAUB
 from optuna_daub.core import Curves
 from optuna_daub.core import LearningCurve
 from optuna_daub.core import Pool
@@ -131,6 +133,24 @@ def test_all_bounds_are_looked_at_sixteen_times_in_each_doubling() -> None:
     assert all(map(_is_moment, range(1, 32)))
     for begin in (32, 64, 1024, 2**20):
         assert sum(map(_is_moment, range(begin, 2 * begin))) == MOMENTS
+
+
+def test_a_long_replay_forecasts_at_its_moments_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = studies.finished()
+    sequence, calls, table = allocations(study), list[int](), DAUB._table
+    monkeypatch.setattr("optuna_daub.visualization._upper_bounds.MOMENTS", 1)
+
+    def counted(policy: DAUB, pool: Pool) -> Any:
+        calls.append(len(pool.curves))
+        return table(policy, pool)
+
+    monkeypatch.setattr(DAUB, "_table", counted)
+    steps = _bound_steps(study, sequence)
+    assert len(calls) <= len(sequence).bit_length() + 1 < len(sequence) / 2
+    own = [(step.number, step.learner, step.size) for step in steps if step.is_own]
+    made = [(n, one.learner, one.observation.size) for n, one in enumerate(sequence, 1)]
+    assert {*own} <= {*made}
+    assert len(own) == len(set(own))
 
 
 def test_minimized_bounds_mirror_maximized_ones() -> None:
