@@ -12,7 +12,7 @@ from optuna.storages import InMemoryStorage
 from optuna_daub.study import log
 
 
-_PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):([^/\s]*|[^@\s]*)@")
+_PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):([^/\s]*|\S*)@")
 """User and password between a URL's scheme and its host. A password may contain @ or /."""
 
 _IN_QUERY = re.compile(r"(?i)([?&](?:password|passwd|pwd|sslpassword|token|secret)=)[^&\s]+")

@@ -197,8 +197,8 @@ def _keep_score(ending: _Ending, score: float) -> None:
     full_size = policy.sizes[-1]
     if policy.needs.training_scores == "required" or not is_finite(score):
         return
-    # If others were trained on less, the objective asks for sizes. Here it has returned before it
-    # asked, to reject the parameters.
+    # If others were trained on less, or one in training has asked for a size, the objective asks
+    # for sizes. Here it has returned before it asked, to reject the parameters.
     some = islice((curve.sizes for curve in worker.known.curves.values()), N_COMPARED)
     if worker.turns or any({*sizes} - {full_size} for sizes in some):
         return

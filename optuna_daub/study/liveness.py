@@ -88,11 +88,14 @@ def release_dead(
             if (holders := holders_of(worker, number)) and all(map(is_left, holders)):
                 is_any = True
                 release_own(study, worker, number)
-            elif is_dead(run.worker) or run.study not in ("", study.study_name):
+            elif run.study not in ("", study.study_name):
                 is_any = True
                 log.end(study, worker.reader.trial(number))
-                cause = "its worker is dead" if is_dead(run.worker) else "it is a copy"
-                _logger.warning("Trial %d was failed: %s.", number, cause)
+                _logger.warning("Trial %d was failed: it is a copy of a running one.", number)
+            elif is_dead(run.worker):
+                is_any = True
+                log.end(study, worker.reader.trial(number))
+                _logger.warning("Trial %d was failed: its worker is dead.", number)
                 _warn_of_deaths(worker, run)
             # Look again: this process may have been paused since its last look.
             elif is_silent and number in worker.look().runs and worker.silence(number) >= silent:

@@ -90,7 +90,8 @@ class Run:
     trials."""
     study: str = ""
     """Name of the study that the record was written for. `optuna.copy_study` copies running trials
-    too, whose workers do not know the copy."""
+    too, whose workers do not know the copy. One of the same name, in another storage, is not
+    noticed."""
     repeats: int | None = None
     """In an idle trial: the learner whose parameters were proposed again; else None."""
     is_declined: bool = False

@@ -80,7 +80,7 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
             f"A study must have measured its own scores, but those of study '{study.study_name}' "
             "were added from another study. Start a study with "
             "`DataAllocationSampler(earlier=[...])`, which takes that study's best parameters. To "
-            "go on with a copy, make it by `optuna.copy_study`."
+            "go on with a copy, make it by `optuna.copy_study`, under a name of its own."
         )
     if not begun:
         write_settings(study, settings)

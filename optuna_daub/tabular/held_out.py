@@ -18,7 +18,8 @@ from optuna_daub.tabular.target import Target
 
 
 FEW_ROWS = 2_000
-"""Number of rows below which scores are means over five folds: a held-out fifth is too small."""
+"""Number of rows below which scores are means over five folds: a held-out fifth is too small. More
+rows have folds only if nearly all amounts are the same (see `n_folds`)."""
 FOLDS = 5
 """Number of folds on such tables; scikit-learn's default."""
 MAX_SCORED = 20_000
@@ -64,9 +65,9 @@ def divided(target: Target, seed: int) -> Any:
 
 
 def _is_usual(target: Target) -> NDArray[np.bool_]:
-    """Return which rows have the most frequent amount."""
-    amounts, counts = np.unique(target.values, return_counts=True)
-    return np.asarray(target.values == amounts[counts.argmax()])
+    """Return which rows have the median amount: the usual one if most rows have one."""
+    half = len(target.values) // 2
+    return np.asarray(target.values == np.partition(target.values, half)[half])
 
 
 def scored_share(n_rows: int) -> float:
@@ -80,8 +81,10 @@ def scored_share(n_rows: int) -> float:
 
 def said_rare(target: Target, metric: Metric) -> list[str]:
     """Return a note if scores vary much, since a rare class leaves few folds or scored rows."""
+    if target.task == "regression":
+        return []
     n, folds = len(target.values), n_folds(target)
-    if target.task == "regression" or folds == FOLDS or (folds == 1 and metric.counts_rows):
+    if folds == FOLDS or (folds == 1 and metric.counts_rows):
         return []
     counts = np.bincount(target.values)
     is_rare = counts < FOLDS if folds > 1 else counts * scored_share(n) < FEW_OF_A_CLASS

@@ -242,8 +242,8 @@ def said_class(metric: Metric, target: Target) -> str:
 def check_measures(metric: Metric, target: Target) -> None:
     """Raise a TableError if a metric cannot compare the amounts of a target.
 
-    This is so if it compares ratios and the target has dates, which have none, or if the metric
-    needs larger amounts.
+    This is so if it compares ratios and the target has dates, which have none, or amounts that it
+    cannot compare, as a relative error has none for 0.
     """
     times = target.times
     if times is not None and times.first is not None and metric.scoring.endswith(OF_RATIOS):

@@ -31,7 +31,7 @@ def pruner(n_rows: int, smallest: int = 1) -> DAUBPruner:
     >>> pruner(100_000).policy.sizes[0], pruner(800).policy.sizes[0]
     (1562, 200)
     >>> pruner(12, smallest=9).policy.sizes
-    (9, 10, 12)
+    (10, 11, 12)
     """
     few = max(n_rows // 4, min(ROWS_OF_A_BAG, n_rows - 2))
     least = max(smallest, int(n_rows * LEAST_SHARE), min(FIRST_ROWS, few), 2)

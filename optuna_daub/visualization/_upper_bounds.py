@@ -323,9 +323,8 @@ def _steps_at(
         return []
     uppers = ((learner, policy.interval(pool, learner).upper) for learner in pool.curves)
     bounds = {learner: sign * upper for learner, upper in uppers if not math.isinf(upper)}
-    steps = [
-        step._replace(bound=bounds[step.learner]) for step in waiting if step.learner in bounds
-    ]
+    latest = {step.learner: step for step in waiting}  # an earlier one had another bound
+    steps = [step._replace(bound=bounds[i]) for i, step in latest.items() if i in bounds]
     before = {step.learner: step.bound for step in (*earlier, *steps)}
     last = waiting[-1].number
     for learner, bound in bounds.items():

@@ -32,6 +32,7 @@ URLS = [
     f"redis://:{SECRET}@host:6379/0",
     f"postgresql://daub:{SECRET}@1@host/daub",
     f"postgresql://daub:1/{SECRET}@host/daub",
+    f"postgresql://daub:1/2@{SECRET}@host/daub",
     f"postgresql://host/daub?user=daub&password={SECRET}",
     f"postgresql://daub@host/daub?sslmode=require&sslpassword={SECRET}",
 ]

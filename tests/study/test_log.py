@@ -111,7 +111,7 @@ def test_failures_and_exhaustion_are_remembered(study: optuna.Study) -> None:
     assert (facts_of(study).failure, facts_of(study).is_exhausted) == (failure, True)
 
 
-RUN = Run(3, 500, 0, 5, 2000, "because", "machine|1|2", 1, 0)
+RUN = Run(3, 500, 0, 5, 2000, "because", "machine|1|2", 1, "trees", 0)
 RUN_KEY = "daub:run"  # as it stands in the databases of users
 
 
@@ -184,8 +184,8 @@ def test_results_of_a_damaged_study_are_refused_with_the_sentence(
 
 
 def test_settings_are_stored_once_and_compared_ever_after(study: optuna.Study) -> None:
-    for _ in range(2):
-        starting.check_settings(study, SIZES, is_begun=True)
+    for is_begun in (False, True):
+        starting.check_settings(study, SIZES, is_begun=is_begun)
     with pytest.raises(ValueError, match=r"sizes it was started with.*but now has \[1, 2, 3\]"):
         starting.check_settings(study, (1, 2, 3), is_begun=True)
     starting.check_settings(study, SIZES, is_begun=True)

@@ -82,6 +82,17 @@ def test_what_an_objective_returns_that_asks_for_no_size_is_its_score_at_n(
     assert caplog.text.count("asks for no training sizes") == 1
 
 
+def test_a_value_returned_while_another_trial_has_asked_for_a_size_is_no_score() -> None:
+    study = random_study()
+    first, second = study.ask(), study.ask()
+    for trial in (first, second):
+        trial.suggest_float("x", 0, 1)
+    next(iter(training_sizes(first)))
+    study.tell(second, 0.9)
+    assert study.trials[1].intermediate_values == {}
+    assert study.trials[1].value == -math.inf
+
+
 def test_a_value_returned_before_any_size_is_no_score_where_others_are_trained_on_less() -> None:
     """Optuna's idiom for a point that cannot be trained."""
 
