@@ -181,7 +181,7 @@ def test_in_a_notebook_it_is_a_bar_of_the_notebook(monkeypatch: pytest.MonkeyPat
     (bar,) = made
     assert "3,700 examples" in bar.fp.getvalue(), "though stderr of a notebook is no terminal"
     assert bar.desc == "2 ash at 800: 0.8750, gap -0.1250"
-    assert bar.n == bar.total
+    assert bar.n == bar.total == 1.0, "a widget keeps its first total"
 
 
 def test_it_is_updated_once_in_a_while_and_at_the_end() -> None:
@@ -218,6 +218,21 @@ def test_a_thread_that_waits_while_another_ends_the_study_makes_no_new_bar(
 def test_it_can_be_used_again() -> None:
     progress = ProgressBar(every=0)
     assert [run(progress).getvalue().count("\n") for _ in range(2)] == [1, 1]
+
+
+def test_after_an_error_it_begins_anew() -> None:
+    def failing(trial: optuna.Trial) -> float:
+        if trial.number == 3:
+            raise RuntimeError
+        return studies.Table(RIVALS)(trial)
+
+    progress, study = ProgressBar(every=0), studies.new_study()
+    with redirect_stderr(Terminal()), pytest.raises(RuntimeError):
+        study.optimize(failing, callbacks=[progress])
+    first = progress._begun
+    with redirect_stderr(Terminal()):
+        study.optimize(studies.Table(RIVALS), callbacks=[progress])
+    assert progress._begun > first
 
 
 def test_what_is_still_to_come_is_the_rest_of_the_leaders_sizes() -> None:

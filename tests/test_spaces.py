@@ -161,6 +161,16 @@ def test_neighbours_are_left_out_of_large_tables() -> None:
     assert "neighbours" not in {p["model"] for p in first_points("tabular", 50_001)}
 
 
+def test_early_folds_in_time_order_have_enough_rows_for_their_neighbours() -> None:
+    X, y = make_classification(10_000, 4, n_informative=2, n_redundant=0, random_state=0)
+    objective = TrainingSizeObjective(spaces.neighbours, X, y, shuffle=False, cv=10)
+    pruner = DAUBPruner(max_resource=objective.n_train, cost="examples")
+    study = random_study(pruner, n_learners=1)
+    study.enqueue_trial({"neighbours": 90, "weights": "uniform"})
+    study.optimize(objective, n_trials=1)
+    assert min(study.trials[0].intermediate_values) == 500
+
+
 @pytest.mark.parametrize("name", ["lightgbm", "tabular"])
 def test_a_space_is_a_build_function_of_the_objective(name: str) -> None:
     """It is passed each size, and ranges stay those of the first call."""

@@ -108,24 +108,25 @@ class Training:
         for place, (fold, held_out) in enumerate(folds):
             rows = fold.subset(size)
             previous = None if before is None else before.models[place]
+            made = estimator
             if self.takes_previous:
                 params = trial.params
-                estimator = self.estimator(trial, size, previous)
+                made = self.estimator(trial, size, previous)
                 check_same_parameters(params, trial.params)
-            elif self.is_incremental and before is not None:
+            elif self.takes_size and len(rows) < size:
+                made = self.estimator(trial, len(rows))  # early folds in time order are smaller
+            if self.is_incremental and before is not None:
                 rows = rows[~np.isin(rows, fold.subset(before.size))]
             if self.is_incremental and not len(rows):  # a small fold's share is the same as before
                 models.append(previous)
                 continue
             training = self.division.rows.take(rows)
-            arguments = self.fit_arguments_of(estimator, training, held_out)
-            if not callable(self.fit_params):  # a function may make them anew
-                arguments = own_callbacks(arguments)
+            arguments = self.fit_arguments_of(made, training, held_out)
             if self.is_incremental:
-                fresh = clone(estimator) if previous is None else previous
+                fresh = clone(made) if previous is None else previous
                 models.append(extended(fresh, training, arguments, self._classes))
             else:
-                fresh = estimator if self.takes_previous else clone(estimator)
+                fresh = made if self.takes_previous else clone(made)
                 models.append(fitted(fresh, training, arguments))
         return models
 
@@ -178,7 +179,9 @@ class Training:
     ) -> Mapping[str, Any]:
         """Return the arguments of `fit` for these training rows (see `fit_arguments`)."""
         n_rows = len(self.division.rows)
-        return fit_arguments(self.fit_params, estimator, training, validation, n_rows)
+        arguments = fit_arguments(self.fit_params, estimator, training, validation, n_rows)
+        # Callbacks keep what they saw in their last training. A function may make them anew.
+        return arguments if callable(self.fit_params) else own_callbacks(arguments)
 
 
 def check_same_parameters(params: dict[str, Any], now: dict[str, Any]) -> None:

@@ -130,8 +130,9 @@ class TrainingSizeObjective:
     Args:
         build: Function from a trial to an unfitted estimator or pipeline. If it has a second
             parameter without a default, `build(trial, n)`, it is called anew at each training size
-            n, and once for the full size before. It must suggest the same parameters at all sizes.
-            Define it at the top of a module to send the objective to other processes.
+            n, for smaller folds with their number of rows, and once for the full size before. It
+            must suggest the same parameters at all sizes. Define it at the top of a module to send
+            the objective to other processes.
         X: Features, one row per example: array, pandas data frame, scipy sparse matrix or list.
         y: Targets, shape (n,) or, for several outputs, (n, number of outputs); all strings or all
             numbers. A column becomes an array, so its index is not kept.

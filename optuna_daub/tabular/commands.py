@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
+import subprocess
 import sys
 import traceback
 import warnings
@@ -172,8 +174,9 @@ def _fit(asked: argparse.Namespace, say: Any) -> None:
     say("")
     say(str(model))
     say("")
-    path = shlex.quote(str(asked.save))
-    say(f"Saved as {asked.save}: python -m optuna_daub predict NEW_TABLE --model {path}")
+    path = str(asked.save)
+    quoted = subprocess.list2cmdline([path]) if os.name == "nt" else shlex.quote(path)
+    say(f"Saved as {asked.save}: python -m optuna_daub predict NEW_TABLE --model {quoted}")
     if asked.report is not None:
         try:
             model.report(asked.report)

@@ -88,7 +88,9 @@ class ProgressBar:
             if self._is_over and is_ending and self._session == host.begin(study):
                 return  # other threads end their runs after the study is over
             best = best_learner(study)
-            if self._is_over:
+            if self._is_over or self._session != host.begin(study):
+                if not self._is_over:  # an error has ended the last `study.optimize`
+                    self._bar.close()
                 self._session = host.begin(study)
                 self._begin(best)
             is_live = not self._bar.disable
@@ -114,7 +116,9 @@ class ProgressBar:
         is_notebook = any(base.__name__ == "tqdm_notebook" for base in tqdm.__mro__)
         is_live = sys.stderr.isatty() or is_notebook
         # The position is fixed: a bar that some other callback has ended takes no line of its own.
-        self._bar = tqdm(disable=not is_live, bar_format="{desc}", dynamic_ncols=True, position=0)
+        self._bar = tqdm(
+            disable=not is_live, bar_format="{desc}", dynamic_ncols=True, position=0, total=1.0
+        )
 
     def _show(
         self,
@@ -132,8 +136,9 @@ class ProgressBar:
                 sys.stderr.write(f"{said}; {spent}\n")
                 sys.stderr.flush()
             return
-        self._bar.n = elapsed if left is None else elapsed or 1.0
-        self._bar.total = None if left is None else self._bar.n + left
+        # Shares, since a notebook's bar keeps its first total.
+        self._bar.total = None if left is None else 1.0
+        self._bar.n = 0.0 if left is None else elapsed / (elapsed + left) if left else 1.0
         self._bar.bar_format = "{desc} |{bar}| " + spent
         self._bar.set_description_str(said)
 

@@ -269,9 +269,9 @@ class _Replay(NamedTuple):
     policy: Policy
     start: Pool
     """Pool before the first training."""
-    sequence: tuple[Allocation, ...]
+    places: list[tuple[int, int, int]]
+    """Learner, trial and size of each training replayed."""
     pool: Pool
-    """Pool after these trainings."""
     steps: tuple[BoundStep, ...]
     waiting: tuple[BoundStep, ...]
     """Trainings after the last moment; their bounds are not known yet."""
@@ -287,15 +287,13 @@ def _bound_steps(study: optuna.Study, sequence: Sequence[Allocation]) -> tuple[B
     # ABC's intervals depend on the number of learners, including those still to come.
     n_learners = None if present.to_come is None else present.to_come + len(present.curves)
     start = Pool(to_come=n_learners, space=present.space)
+    # A score that is NaN is not equal to itself.
+    places = [(made.learner, made.trial, made.observation.size) for made in sequence]
     known = _REPLAYS.get(study)
-    if (
-        known is None
-        or (known.policy, known.start) != (policy, start)
-        or known.sequence != tuple(sequence[: len(known.sequence)])
-    ):
-        known = _Replay(policy, start, (), start, (), ())
+    if known is None or (policy, start, places[: len(known.places)]) != known[:3]:
+        known = _Replay(policy, start, [], start, (), ())
     pool, steps, waiting = known.pool, list(known.steps), list(known.waiting)
-    n_known = len(known.sequence)
+    n_known = len(known.places)
     for number, made in enumerate(sequence[n_known:], n_known + 1):
         if made.learner not in pool.curves:
             pool = pool.with_newcomer(made.learner, present.curves[made.learner].parameters)
@@ -307,7 +305,7 @@ def _bound_steps(study: optuna.Study, sequence: Sequence[Allocation]) -> tuple[B
         if _is_moment(number):
             steps += _steps_at(policy, pool, waiting, steps, sign)
             waiting.clear()
-    _REPLAYS[study] = _Replay(policy, start, tuple(sequence), pool, tuple(steps), tuple(waiting))
+    _REPLAYS[study] = _Replay(policy, start, places, pool, tuple(steps), tuple(waiting))
     return (*steps, *_steps_at(policy, pool, waiting, steps, sign))
 
 

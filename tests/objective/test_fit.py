@@ -495,6 +495,9 @@ def test_each_fit_has_callbacks_of_its_own() -> None:
         lambda trial: CalledBack(), X, Y, cv=3, fit_params={"callbacks": [callback]}
     )
     objective(optuna.trial.FixedTrial({}))
+    for _ in range(2):
+        rows, validation = objective._division.for_refit(include_validation=False)
+        objective._training.refitted(optuna.trial.FixedTrial({}), rows, validation)
     assert not callback.is_used
     search = DataAllocationSearchCV(CalledBack(), {"var_smoothing": [0.1, 0.2]}, cv=3)
     search.fit(X, Y, callbacks=[callback])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Pool
 from optuna_daub.visualization._axes import MAX_OTHERS
 from optuna_daub.visualization._marks import Line
+from optuna_daub.visualization._upper_bounds import _REPLAYS
 from optuna_daub.visualization._upper_bounds import MOMENTS
 from optuna_daub.visualization._upper_bounds import BoundStep
 from optuna_daub.visualization._upper_bounds import Lead
@@ -149,6 +151,24 @@ def test_a_long_replay_forecasts_at_its_moments_only(monkeypatch: pytest.MonkeyP
     assert len(calls) <= len(sequence).bit_length() + 1 < len(sequence) / 2
     own = [(step.number, step.learner, step.size) for step in steps if step.is_own]
     assert own == [(3, 0, 400), (6, 1, 400), (10, 2, 800), (11, 0, 800)]
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_a_score_that_is_no_number_does_not_start_the_replay_anew(direction: str) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        score = math.nan if trial.number == 1 else trial.suggest_float("x", 0.0, 1.0)
+        for size in training_sizes(trial):
+            report(trial, size, score)
+        return score
+
+    sampler = DataAllocationSampler(optuna.samplers.RandomSampler(seed=0))
+    pruner = DAUBPruner(sizes=SIZES, cost="examples")
+    study = optuna.create_study(direction=direction, sampler=sampler, pruner=pruner)
+    study.optimize(objective, n_trials=4)
+    _bound_steps(study, allocations(study))
+    before = _REPLAYS[study]
+    _bound_steps(study, allocations(study))
+    assert _REPLAYS[study].pool is before.pool
 
 
 def test_minimized_bounds_mirror_maximized_ones() -> None:
