@@ -46,6 +46,7 @@ from optuna_daub.core.proposals import AroundBest
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
 from optuna_daub.study import records
+from optuna_daub.study import starting
 from optuna_daub.study.records import Run
 
 
@@ -152,6 +153,8 @@ def measure(kind: str, n_learners: int, is_ours: bool, block: int, n_blocks: int
             storage=storage, direction="maximize", sampler=sampler, pruner=pruner
         )
         study.add_trials(trials(n_learners))
+        if is_ours:  # as if it had made them itself
+            starting.check_settings(study, SIZES, is_begun=False)
         gc.collect()
         cpu, sizes = [], []
         for _ in range(n_blocks):

@@ -60,7 +60,7 @@ class Known:
     replaced: frozenset[int] = frozenset()
     """Trials that were taken from the queue and abandoned; their parameters are queued again."""
     exhausted: frozenset[str] = frozenset()
-    """What base samplers kept to that had nothing left to propose (see `exploring.fixed_text`)."""
+    """Texts of what base samplers kept to that had nothing left (see `exploring.fixed_text`)."""
     last_trained: int = -1
     """Largest number of a trial that has trained anything; -1 before any."""
     idle: Mapping[int, Run] = field(default_factory=dict)
