@@ -220,10 +220,8 @@ def _report(rows: list[Row]) -> Iterator[str]:
          "MB in all", "kB per further trial"],
         (
             [
-                row["key"]["storage"],
-                row["key"]["method"],
-                f"{row['learners']:,}",
-                f"{row['trials']:,}",
+                *(row["key"][name] for name in ("storage", "method")),
+                *(f"{row[name]:,}" for name in ("learners", "trials")),
                 *(f"{x:.1f}" for x in (row["cpu"][0], row["cpu"][-1])),
                 f"{row['rss_mb']:.0f}",
                 f"{row['grown_kb']:.1f}",

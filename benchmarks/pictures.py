@@ -118,14 +118,8 @@ def looked_up(name: str) -> optuna.Study:
             if seen is None:
                 raise RuntimeError(f"The learner has no score at {size} examples.")
             score = seen.score
-            report(
-                trial,
-                size,
-                score,
-                training_score=seen.training_score,
-                n_validation=seen.n_validation,
-                seconds=seen.seconds,
-            )
+            also = ("training_score", "n_validation", "seconds")
+            report(trial, size, score, **{name: getattr(seen, name) for name in also})
         return score
 
     base = optuna.samplers.GridSampler({"learner": [*curves]}, seed=0)
@@ -146,9 +140,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--search", type=Path, help="folder with search.jsonl")
     parser.add_argument("--problem", help="the only problem of these rows to draw")
-    parser.add_argument(
-        "--methods", nargs="+", default=["ours", "TPE", "TPE + Hyperband", "random"]
-    )
+    parser.add_argument("--methods", nargs="+", default=["ours", "TPE", "TPE + Hyperband"])
     parser.add_argument("--curves", action="store_true")
     parser.add_argument("--results", type=Path, help="folder to write to, in place of the pages'")
     options = parser.parse_args()

@@ -71,10 +71,8 @@ class State:
         self.final = scores[:, -1]
         last = seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1)
         score = scores[np.arange(len(seen)), last]
-        best = np.array(
-            [scores[seen[:, k], k].max() for k in range(len(HALVINGS)) if seen[:, k].any()]
-        )
         kept = [k for k in range(len(HALVINGS)) if seen[:, k].any()]
+        best = np.array([scores[seen[:, k], k].max() for k in kept])
         behind = best[np.searchsorted(kept, last)] - score
         self.is_near = self.is_left & (behind < NEAR)
 
@@ -99,22 +97,14 @@ def states(known: Lcdb, row: int, rng: np.random.Generator) -> Iterator[State]:
     error = known.errors()[row][:, :, VALIDATION][:, places]
     chosen = known.is_choosable & np.isfinite(error[:, 1:]).all(axis=1)
     scores = 1.0 - error[chosen]
-    n = len(scores)
     order = np.argsort(-scores[:, 1], kind="stable")
-    quarter = order[: max(2, n // 4)]
-    some = rng.permutation(n)[: len(quarter)]
+    quarter = order[: max(2, len(order) // 4)]
+    some = rng.permutation(len(order))[: len(quarter)]
     then = quarter[scores[quarter, 2].argmax()]
     nobody = order[:0]
-    starts = ([1], [0, 1]) if has_less else ([1],)
-    for start in starts:  # then who goes to N / 4, and who to N
-        for middle, last in (
-            (nobody, nobody),
-            (nobody, order[:1]),
-            (quarter, nobody),
-            (quarter, [then]),
-            (nobody, quarter),
-            (nobody, some),
-        ):
+    few = (nobody, nobody), (nobody, order[:1]), (quarter, nobody), (quarter, [then])
+    for start in ([1], [0, 1])[: 1 + has_less]:  # then who goes to N / 4, and who to N
+        for middle, last in (*few, (nobody, quarter), (nobody, some)):
             seen = np.zeros(scores.shape, bool)
             seen[:, start] = True
             seen[middle, 2] = True
@@ -153,8 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     known, rng = lcdb(), np.random.default_rng(0)
     rows = range(0, len(known.openml_id), 40 if options.smoke else 1)
-    by_set = [list(states(known, row, rng)) for row in rows]
-    by_set = [each for each in by_set if each]
+    by_set = [each for row in rows if (each := list(states(known, row, rng)))]
     halves = [[state for each in by_set[k::2] for state in each] for k in (0, 1)]
     before = fitted()
     prior = fit(before, halves[0], 1 if options.smoke else STEPS)

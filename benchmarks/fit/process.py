@@ -112,9 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tables", nargs="+", default=[], help="judge boosted trees on these")
     parser.add_argument("--number", default="length", help="of the prior, for --values")
     parser.add_argument("--values", nargs="+", type=float, default=[], help="to compare")
-    parser.add_argument(
-        "--seeds", nargs="+", type=int, default=[0, 1], help="of searches with them"
-    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1], help="of searches")
     options = parser.parse_args(arguments)
     if options.smoke:
         options.units, options.problems, options.seeds = [5.0], ["made"], [0]
@@ -271,9 +269,8 @@ def rankings_held(prior: Prior, one: Searched) -> NDArray[np.bool_]:
         seen = {i: at.score for i, curve in enumerate(curves) if (at := curve.at(size))}
         if len(seen) >= MIN_LEARNERS:
             *found, truth = rank_correlations(np.array([*seen.values()]), draws[:, [*seen]])
-            ends = np.quantile(
-                found, [[0.5 - s / 2 for s in STATED], [0.5 + s / 2 for s in STATED]]
-            )
+            half = np.array(STATED) / 2
+            ends = np.quantile(found, [0.5 - half, 0.5 + half])
             rows.append((ends[0] <= truth) & (truth <= ends[1]))
     return np.array(rows, bool).reshape(-1, len(STATED))
 
@@ -348,9 +345,8 @@ def searching(
     race, rng = Race(problem, budget), random.Random(seed)
     sizes = core.geometric_sizes(problem.smallest, problem.full, 1.5)
     policy = core.ValuePerSecond(sizes, Process(problem.full, prior))
-    pool = core.Pool(
-        to_come=None, space=space_of(problem.space), proposer=AroundBest(problem.full, seed)
-    )
+    space, proposer = space_of(problem.space), AroundBest(problem.full, seed)
+    pool = core.Pool(to_come=None, space=space, proposer=proposer)
     try:
         while not isinstance(decision := policy.decide(pool), core.Finish):
             if isinstance(decision, core.Propose):
