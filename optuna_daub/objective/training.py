@@ -108,13 +108,12 @@ class Training:
         for place, (fold, held_out) in enumerate(folds):
             rows = fold.subset(size)
             previous = None if before is None else before.models[place]
-            made = estimator
+            made, params = estimator, trial.params
             if self.takes_previous:
-                params = trial.params
                 made = self.estimator(trial, size, previous)
-                check_same_parameters(params, trial.params)
             elif self.takes_size and len(rows) < size:
                 made = self.estimator(trial, len(rows))  # early folds in time order are smaller
+            check_same_parameters(params, trial.params)
             if self.is_incremental and before is not None:
                 rows = rows[~np.isin(rows, fold.subset(before.size))]
             if self.is_incremental and not len(rows):  # a small fold's share is the same as before

@@ -48,8 +48,8 @@ def n_folds(target: Target) -> int:
     return min(FOLDS, int(np.bincount(target.values).min()))
 
 
-def divided(target: Target, seed: int) -> Any:
-    """Return the division into folds, as `TrainingSizeObjective` takes it; None for no folds.
+def folds_of(target: Target, seed: int) -> Any:
+    """Return the folds as `TrainingSizeObjective` takes them; None for one held-out set.
 
     If most rows have one amount, such as 0, each fold has its share of the others.
     """

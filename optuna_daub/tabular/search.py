@@ -38,7 +38,7 @@ from optuna_daub.study import host
 from optuna_daub.study.messages import message_of
 from optuna_daub.study.setup_errors import SetupError
 from optuna_daub.tabular import pair
-from optuna_daub.tabular.held_out import divided
+from optuna_daub.tabular.held_out import folds_of
 from optuna_daub.tabular.held_out import n_folds
 from optuna_daub.tabular.held_out import scored_share
 from optuna_daub.tabular.metrics import Metric
@@ -109,7 +109,7 @@ class Search:
             self.y,
             scoring=self.metric.scoring,
             stratify=self.target.task == "classification",
-            cv=divided(self.target, self.seed),
+            cv=folds_of(self.target, self.seed),
             test_size=scored_share(len(self.y)),
             seed=self.seed,
         )

@@ -316,7 +316,7 @@ def _steps_at(
     earlier: Sequence[BoundStep],
     sign: int,
 ) -> list[BoundStep]:
-    """Return the steps at a moment: of the trainings since the last one, and of other bounds."""
+    """Return the steps at a moment: of each learner trained since the last one, and of others."""
     if not waiting:
         return []
     uppers = ((learner, policy.interval(pool, learner).upper) for learner in pool.curves)
