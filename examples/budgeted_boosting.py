@@ -4,7 +4,8 @@
 
 Every feature has a cost, which is paid for each example that is classified. A right answer is
 worth 100 units. The study searches the budget and the trade-off with the best accuracy minus cost.
-The picture shows the cost and the accuracy of each learner.
+The picture shows the cost and the accuracy of each learner. Needs
+`pip install 'optuna-daub[plot]'`.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python examples/search_cv.py adult.csv --target income --seconds 60
 
 Each candidate is a pipeline. It encodes text as numbers, and has boosted trees or a linear model.
-Without a file, a table is generated.
+Without a file, a table is generated. Needs `pip install 'optuna-daub[data]'`.
 """
 
 import argparse

@@ -5,7 +5,7 @@
 Four things differ from a plain Optuna search: `sampler=` wraps the sampler that you have,
 `pruner=` is DAUBPruner, the objective trains in a loop over `training_sizes(trial)`, and
 `n_learners` replaces `n_trials`. TPE proposes 40 models, and sees one trial for each. Most models
-are trained only on part of the data.
+are trained only on part of the data. Needs `pip install 'optuna-daub[boosters]'`.
 """
 
 import os

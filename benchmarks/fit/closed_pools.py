@@ -33,8 +33,8 @@ from benchmarks.rows import is_there
 from benchmarks.rows import parser_of
 from benchmarks.rows import table
 from optuna_daub import core
+from optuna_daub.core.forecasts.joint import PRIOR
 from optuna_daub.core.forecasts.joint import Prior
-from optuna_daub.core.forecasts.joint import fitted
 from optuna_daub.core.policies.closed_pool import ClosedTerms
 from optuna_daub.core.policies.closed_pool import decide
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--prior", type=Path, help="file with another prior of forecasts")
     parser.add_argument("--squared", action="store_true", help="the rule sees squared errors")
     options = parser.parse_args(arguments)
-    prior = fitted()
+    prior = PRIOR
     if options.prior:
         prior = Prior(**json.loads(options.prior.read_text(encoding="utf-8")))
     groups = dict(_groups(is_smoke=options.smoke))

@@ -40,8 +40,8 @@ from benchmarks.rows import table
 from optuna_daub import core
 from optuna_daub.core.forecasts import joint
 from optuna_daub.core.forecasts.forecast import forecast_of
+from optuna_daub.core.forecasts.joint import PRIOR
 from optuna_daub.core.forecasts.joint import Prior
-from optuna_daub.core.forecasts.joint import fitted
 
 
 LEAST_FULL = 1024
@@ -145,10 +145,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = range(0, len(known.openml_id), 40 if options.smoke else 1)
     by_set = [each for row in rows if (each := list(states(known, row, rng)))]
     halves = [[state for each in by_set[k::2] for state in each] for k in (0, 1)]
-    before = fitted()
+    before = PRIOR
     prior = fit(before, halves[0], 1 if options.smoke else STEPS)
     rounded = Prior(**{name: float(f"{value:.3g}") for name, value in asdict(prior).items()})
-    path = results_of(options) / joint.FILE
+    path = results_of(options) / "joint.json"
     path.write_text(json.dumps(asdict(rounded), indent=2) + "\n", encoding="utf-8")
     lines = [
         [name, *(f"{likelihood(each, half):.3f}" for half in halves)]

@@ -49,7 +49,7 @@ from optuna_daub.core.boxes import kept_after
 from optuna_daub.core.boxes import price
 from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.going_on import of_new_examples
+from optuna_daub.core.costs.going_on import new_costs
 from optuna_daub.core.costs.going_on import rest_after
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.first_model import affordable
@@ -208,7 +208,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     at = np.append(table.size, np.zeros(len(mean) - count))[rows]
     found = np.full((len(mean), len(stops)), -math.inf)
     mean, sd, best_known = mean[rows], sd[rows], over[rows]
-    costs = content.once(_costs, terms.cost, stops).part(rows)
+    costs = content.once(new_costs, terms.cost, stops).part(rows)
     spent, left = float(pool.spent.examples), math.inf
     if terms.cost.is_in_seconds(pool):
         spent = pool.spent.seconds
@@ -336,10 +336,6 @@ def _is_untried(pool: Pool) -> NDArray[np.bool_]:
         is_known[len(known) :] = np.isin(new[:, place], known[:, place])
         found |= ~np.isnan(both[:, place]) & ~is_known
     return found
-
-
-def _costs(pool: Pool, cost: CostModel, stops: tuple[int, ...]) -> Seconds:
-    return of_new_examples(cost.seconds(pool, stops), pool, stops)
 
 
 def _before_a_model(

@@ -6,7 +6,6 @@ A grid is a plain tuple of ints whose last element is the full training set.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Set
@@ -172,15 +171,3 @@ def size_list(name: str, sizes: Iterable[int]) -> tuple[int, ...]:
             f"{brief(sizes)}."
         )
     return tuple(whole_number(name, size) for size in given)
-
-
-def next_size(sizes: tuple[int, ...], after: int) -> int | None:
-    """Return the smallest of `sizes` above `after`.
-
-    None if `after` is the full size.
-
-    >>> next_size((500, 750, 1125), 0), next_size((500, 750, 1125), 1125)
-    (500, None)
-    """
-    place = bisect_right(sizes, after)
-    return sizes[place] if place < len(sizes) else None

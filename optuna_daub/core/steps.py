@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable
-from collections.abc import Sequence
 from typing import TypeAlias
 
 from optuna_daub.core.curve import LearningCurve
@@ -27,24 +26,14 @@ def next_of_grid(curve: LearningCurve, sizes: tuple[int, ...]) -> int:
     return sizes[bisect_right(sizes, curve.size)]
 
 
-def nearest(sizes: Sequence[int], goal: float) -> int:
-    """Return the size whose ratio to `goal` is nearest to 1.
-
-    In a tie it is the smaller one.
-
-    >>> nearest((500, 750, 1125), 620)
-    750
-    """
-    return min(sizes, key=lambda size: abs(math.log(size / goal)))
-
-
 def start_near(sizes: tuple[int, ...], share: float) -> int:
-    """Return the size nearest to a share of N, except that two larger ones are left.
+    """Return the size whose ratio to a share of N is nearest to 1; two larger ones are left.
 
     >>> start_near((500, 1000, 2000, 4000, 8000, 16000), 1 / 16)
     1000
     """
-    return min(nearest(sizes, share * sizes[-1]), sizes[-3])
+    near = min(sizes, key=lambda size: abs(math.log(size / (share * sizes[-1]))))
+    return min(near, sizes[-3])
 
 
 def spaced(sizes: tuple[int, ...]) -> list[int]:

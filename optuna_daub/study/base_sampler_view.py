@@ -149,13 +149,6 @@ class _RowStorage(BaseStorage):
                 self._runs[trial.number] = trial, run
         return run
 
-    def get_n_trials(
-        self, study_id: int, state: tuple[TrialState, ...] | TrialState | None = None
-    ) -> int:
-        """Return the number of rows."""
-        states = (state,) if isinstance(state, TrialState) else state
-        return len(self.get_all_trials(study_id, deepcopy=False, states=states))
-
     create_new_study = _delegated("create_new_study")
     delete_study = _delegated("delete_study")
     set_study_user_attr = _delegated("set_study_user_attr")
@@ -169,8 +162,6 @@ class _RowStorage(BaseStorage):
     create_new_trial = _delegated("create_new_trial")
     set_trial_param = _delegated("set_trial_param")
     get_trial_id_from_study_id_trial_number = _delegated("get_trial_id_from_study_id_trial_number")
-    get_trial_number_from_id = _delegated("get_trial_number_from_id")
-    get_trial_param = _delegated("get_trial_param")
     set_trial_state_values = _delegated("set_trial_state_values")
     set_trial_intermediate_value = _delegated("set_trial_intermediate_value")
     set_trial_user_attr = _delegated("set_trial_user_attr")

@@ -20,7 +20,6 @@ from optuna.trial import TrialState
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.policies.policy import Policy
-from optuna_daub.core.sizes import next_size
 from optuna_daub.study import host
 from optuna_daub.study import liveness
 from optuna_daub.study import log
@@ -284,7 +283,7 @@ def _failure(ending: _Ending) -> Failure | None:
     # A run that has reported its size would have gone on to the next size at least.
     turn = worker.turns.get(trial.number)
     trained_on = turn.size if turn is not None and turn.steps else run.size
-    size = max(trained_on, next_size(sizes, curve.size) or sizes[-1])
+    size = max(trained_on, next((n for n in sizes if n > curve.size), sizes[-1]))
     me = liveness.this_worker()
     if state == TrialState.COMPLETE:
         # A value returned before the last size rejects the parameters.

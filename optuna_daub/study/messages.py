@@ -70,6 +70,5 @@ def status(
         return f"next is {decision.size:,}: {decision.reason.told(sign, limits)}"
     if curve.size >= policy.sizes[-1]:
         return f"trained on all {curve.size:,} examples"
-    if curve.observations:
-        return f"suspended {at}: {why_not(decision, learner).told(sign, limits)}"
-    return f"suspended {at}: {decision.reason.told(sign, limits)}"
+    why = why_not(decision, learner) if curve.observations else decision.reason
+    return f"suspended {at}: {why.told(sign, limits)}"

@@ -28,9 +28,9 @@ from optuna_daub.study.claims import Asking
 from optuna_daub.study.claims import TakenError
 from optuna_daub.study.records import Run
 from optuna_daub.study.spaces import holds
+from optuna_daub.study.stored_policy import SETTINGS
 from optuna_daub.study.stored_policy import settings_of
 from optuna_daub.study.stored_policy import write_policy
-from optuna_daub.study.stored_policy import write_settings
 from optuna_daub.study.worker import Worker
 from optuna_daub.study.worker import worker_of
 
@@ -83,7 +83,7 @@ def check_settings(study: optuna.Study, sizes: Sequence[int], *, is_begun: bool)
             "go on with a copy, make it by `optuna.copy_study`, under a name of its own."
         )
     if not begun:
-        write_settings(study, settings)
+        log.write_mark(study, SETTINGS, settings)
         return
     for name, value in settings.items():
         if (before := begun.get(name, "settings that do not say it")) != value:

@@ -37,7 +37,7 @@ from optuna_daub.study.pruner import AllocationPruner
 _MARK = "policy"
 """Name of the mark under which a study stores its rule."""
 
-_SETTINGS = "settings"
+SETTINGS = "settings"
 """Name of the mark under which it stores its sizes and direction."""
 
 _NAMED: dict[str, Callable[..., Any]] = {
@@ -74,7 +74,7 @@ def settings_of(study: optuna.Study) -> Mapping[str, Any]:
     Raises:
         ValueError: if the stored ones are damaged.
     """
-    stored = log.read_mark(study, _SETTINGS)
+    stored = log.read_mark(study, SETTINGS)
     if stored is None:
         return {}
     sizes = stored.get("sizes") if isinstance(stored, Mapping) else None
@@ -84,11 +84,6 @@ def settings_of(study: optuna.Study) -> Mapping[str, Any]:
             f"'{study.study_name}' has {brief(stored)}. {records.CHANGED}"
         )
     return {**stored}
-
-
-def write_settings(study: optuna.Study, settings: Mapping[str, Any]) -> None:
-    """Store the sizes and the direction of a study in place of earlier ones."""
-    log.write_mark(study, _SETTINGS, settings)
 
 
 def policy_of(study: optuna.Study) -> Policy:

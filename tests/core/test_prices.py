@@ -29,7 +29,7 @@ from optuna_daub.core.costs.cost_model import IN_TIME
 from optuna_daub.core.costs.cost_model import InExamples
 from optuna_daub.core.costs.cost_model import InSeconds
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.going_on import of_new_examples
+from optuna_daub.core.costs.going_on import new_costs
 from optuna_daub.core.forecasts.by_process import Process
 from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.prices import HASTE
@@ -42,7 +42,6 @@ from optuna_daub.core.proposals import Given
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
-from optuna_daub.core.steps import nearest
 from tests.core.scenario import all_changed
 
 
@@ -110,7 +109,7 @@ def slowly(
     means = [typical if i in new else mean for i, mean in enumerate(means)]
     mean, sd = means[row], sds[row] if gap is None else gap
     goes_on = any(o.examples for c in known for o in c.observations)
-    cost = of_new_examples(terms.cost.seconds(pool, SIZES), pool, SIZES)
+    cost = new_costs(pool, terms.cost, SIZES)
     is_look = stop < len(SIZES) - 1
     expected = cost.expected(left)
     spent, share = float(expected[row, stop]) if is_look else 0.0, 1.0
@@ -493,7 +492,7 @@ def test_stops_are_two_apart_and_start_at_a_sixty_fourth() -> None:
     assert stops_of((100, 120, 140)) == (140,)
     sizes = tuple(round(500 * 1.5**k) for k in range(12))
     stops = stops_of(sizes)
-    assert stops[0] == nearest(sizes, sizes[-1] / 64)
+    assert stops[0] == min(sizes, key=lambda size: abs(math.log(64 * size / sizes[-1])))
     assert stops_of(sizes[:8])[0] == sizes[0]
     assert stops[-1] == sizes[-1]
     assert all(2 * a <= b for a, b in pairwise(stops))

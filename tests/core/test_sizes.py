@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from optuna_daub.core import geometric_sizes
 from optuna_daub.core.sizes import checked_sizes
 from optuna_daub.core.sizes import default_min_resource
-from optuna_daub.core.sizes import next_size
-from optuna_daub.core.steps import nearest
+from optuna_daub.core.steps import start_near
 from tests.strategies import grids
 
 
@@ -127,14 +126,16 @@ class TestExplicit:
             checked_sizes(sizes)
 
 
-@given(sizes=grids(), after=st.integers(0, 700))
-def test_the_next_size_is_the_smallest_above(sizes: tuple[int, ...], after: int) -> None:
-    assert next_size(sizes, after) == min((n for n in sizes if n > after), default=None)
+@given(sizes=grids(), share=st.floats(1e-4, 1.0))
+def test_a_start_has_the_ratio_nearest_to_1_except_that_two_sizes_are_left(
+    sizes: tuple[int, ...], share: float
+) -> None:
+    ratios = {size: max(size / sizes[-1] / share, share * sizes[-1] / size) for size in sizes}
+    found = start_near(sizes, share)
+    assert found <= sizes[-3]
+    assert found == sizes[-3] or ratios[found] <= min(ratios.values()) * (1 + 1e-12)
 
 
-@given(sizes=grids(), goal=st.floats(0.1, 1e4))
-def test_the_nearest_size_has_the_ratio_nearest_to_1(sizes: tuple[int, ...], goal: float) -> None:
-    ratios = {size: max(size / goal, goal / size) for size in sizes}
-    assert ratios[nearest(sizes, goal)] <= min(ratios.values()) * (1 + 1e-12)
-    assert nearest((100, 400), 200) == 100, "the smaller of two as near"
-    assert nearest((100, 400), 230) == 400, "by the ratio, not the difference"
+def test_a_start_is_near_by_the_ratio_and_the_smaller_of_two_as_near() -> None:
+    assert start_near((100, 400, 800, 1600), 200 / 1600) == 100
+    assert start_near((100, 400, 800, 1600), 230 / 1600) == 400

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.pool import Cost
@@ -18,16 +19,13 @@ def go_on(curves: Curves) -> bool:
     return bool(curves.columns(_goes_on).any())
 
 
-def of_new_examples(found: Seconds, pool: Pool, sizes: tuple[int, ...]) -> Seconds:
-    """Return the costs of the new examples alone, if trainings go on from earlier models.
+def new_costs(pool: Pool, cost: CostModel, sizes: tuple[int, ...]) -> Seconds:
+    """Return the costs of training all learners and candidates, shape (points, sizes).
 
-    They are in proportion. If no training of the pool went on, the costs stay as they are.
-
-    Args:
-        found: costs from scratch, shape (points, sizes); the learners come first.
-        pool: the pool.
-        sizes: the sizes.
+    If a training of the pool went on from an earlier model, only the new examples are paid for, in
+    proportion.
     """
+    found = cost.seconds(pool, sizes)
     if not go_on(pool.curves):
         return found
     seen = np.zeros((len(found.log_mean), 1))

@@ -59,8 +59,8 @@ decide."""
 ITERATIONS = 6
 """Iterations of weights and variances. Not tuned."""
 CHECKS = 10.0
-"""Weight of the stated variances in `Fitted.calibration`, as a number of learners. It changes how
-often the intervals of `benchmarks/fit/seconds.py` hold."""
+"""Weight of the stated variances beside observed errors, as a number of these, for seconds and for
+scores. It changes how often the intervals of `benchmarks/fit/seconds.py` and `process.py` hold."""
 OUTLIER = 3.0
 """Largest error that counts in `Fitted.calibration`, in standard deviations: no single learner
 decides. Not tuned."""

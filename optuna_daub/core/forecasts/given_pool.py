@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optuna_daub.core.costs.cost_model import efforts
+from optuna_daub.core.costs.seconds import CHECKS
 from optuna_daub.core.curve import LOST
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.curve import is_finite
@@ -49,9 +50,6 @@ MOST_SCORES = 2 * MOST_TAKING_PART
 """Largest number of scores in the process; a fit costs their cube: with 2,240 it takes 47 seconds,
 with 320 one. Learners of other policies have a dozen scores, those of the default rule about
 one."""
-CHECKS = 10.0
-"""Weight of the belief in the stated precision, as a number of scores. It changes how often the
-intervals of `benchmarks/fit/process.py` hold."""
 NEARNESS = 8
 """Power of the kernel that weighs neighbours: they are within half a length scale. With it,
 searches avoid a region in which learners fail, and tolerate failures by chance
@@ -171,7 +169,7 @@ def process_of(
             seen._replace(
                 learner=np.append(seen.learner, away),
                 doublings=np.append(seen.doublings, np.zeros(len(away))),
-                score=np.append(seen.score, of_busy.level),  # as expected, so it moves nothing
+                score=np.append(seen.score, of_busy.mean[0]),  # as expected, so it moves nothing
             ),
         )
     of_new = process
@@ -307,7 +305,7 @@ def _with_lost(process: Conditioned, rows: Rows) -> Conditioned:
     near = np.where(itself, 0.0, kernel) ** NEARNESS
     weight = near.sum(axis=1) + 1.0
     share = (near[:, n_well:].sum(axis=1) + count / len(both)) / weight
-    level = process.lines(rows).level
+    level = process.lines(rows).mean[0]
     # If all scores are equal, lost ones are a standard deviation below them.
     fall = np.minimum(min(float(seen.score.min()), -1.0) - level, 0.0)
     return condition(

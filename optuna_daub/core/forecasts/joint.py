@@ -34,8 +34,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from dataclasses import field
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,7 +56,6 @@ from optuna_daub.core.pool import candidates_of
 from optuna_daub.core.space import Numbers
 
 
-FILE = "joint.json"
 MAX_SEEN = 12
 """Number of a learner's last observations that count; more cost time."""
 DOUBLINGS = 12
@@ -106,10 +103,8 @@ class Prior:
     """o: standard deviation of a learner's own effect, in U."""
 
 
-@cache
-def fitted() -> Prior:
-    """Return the prior in the data file. `benchmarks/fit/joint.py` says how it was chosen."""
-    return Prior(**json.loads(Path(__file__).with_name(FILE).read_text(encoding="utf-8")))
+PRIOR = Prior(**json.loads(Path(__file__).with_name("joint.json").read_text(encoding="utf-8")))
+"""Prior in the data file. `benchmarks/fit/joint.py` says how it was chosen."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +121,7 @@ class Joint(Forecaster):
     (0.74, True)
     """
 
-    prior: Prior = field(default_factory=fitted)
+    prior: Prior = PRIOR
     """Prior of the gains."""
 
     def forecasts(self, pool: Pool, size: int) -> Forecasts:

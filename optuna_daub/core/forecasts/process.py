@@ -166,11 +166,6 @@ class Lines(NamedTuple):
     walk: Numbers
     """Variance that walks gain from N to N / 8, shape (learners,)."""
 
-    @property
-    def level(self) -> Numbers:
-        """Mean of A, the score at N, shape (learners,)."""
-        return np.asarray(self.mean[0])
-
     def scores(self, share: float) -> tuple[Numbers, Numbers]:
         """Return means and variances, without noise, of scores with phi `share`.
 

@@ -35,7 +35,7 @@ from optuna_daub.core.boxes import index_with_look
 from optuna_daub.core.boxes import kept_after
 from optuna_daub.core.costs.cost_model import CostModel
 from optuna_daub.core.costs.cost_model import Seconds
-from optuna_daub.core.costs.going_on import of_new_examples
+from optuna_daub.core.costs.going_on import new_costs
 from optuna_daub.core.costs.going_on import rest_after
 from optuna_daub.core.curve import LearningCurve
 from optuna_daub.core.decision import Decision
@@ -238,8 +238,7 @@ def _asked(pool: Pool, terms: ClosedTerms) -> float:
 
 def costs_of(pool: Pool, terms: ClosedTerms, sizes: tuple[int, ...]) -> Seconds:
     """Return the cost of training each learner, shape (learners, sizes)."""
-    found = of_new_examples(terms.cost.seconds(pool, sizes), pool, sizes)
-    return found.part(np.arange(len(pool.curves)))
+    return new_costs(pool, terms.cost, sizes).part(np.arange(len(pool.curves)))
 
 
 def _first_score(curve: LearningCurve) -> tuple[float]:

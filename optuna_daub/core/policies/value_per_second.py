@@ -2,21 +2,13 @@
 
 A step trains a suspended learner, or a new candidate, on some or all of the data. `core.prices`
 gives the price of each step, and the step with the largest price is taken. So one quantity decides
-which learner goes on, on how much data, and when to try a new one. With a time limit, a step also
-pays for what can no longer end in time after it. Four cases need more:
+which learner goes on, on how much data, and when to try a new one. Four cases need more:
 
-* A new algorithm has parameters that nobody has tuned. Its first learner counts as a typical
-  candidate of the known algorithms, and has to beat one. In return its cost includes all that was
-  spent so far. Only its training shows its seconds, so it starts small, even if it would probably
-  be late with all the data.
-* Before the first full-data model there is no score to improve on. Learners are compared with the
-  median forecast, and candidates with the best one. A training on all the data may cost at most
-  twice what was spent so far (more if time is short, see `core.first_model`), and candidates start
-  small. If none seems to be in time, learners that are as likely as new ones may take a larger
-  size, which shows how their seconds grow.
+* A new algorithm, whose parameters nobody has tuned, and a time limit: see `core.prices`.
+* Before the first full-data model there is no score to improve on: see `core.first_model`.
 * If runs are limited instead of seconds (`n_trials`), steps cost more as fewer runs are left. The
   first full-data model is started by half of them, and the last run is on all the data.
-* A closed pool ends by itself, when no step is worth a small price; its rule is in `closed_pool`.
+* A closed pool ends by itself, when no step is worth a small price: see `closed_pool`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from optuna_daub.core.costs.cost_model import Seconds
 from optuna_daub.core.costs.cost_model import efforts
 from optuna_daub.core.costs.cost_model import taking_part
 from optuna_daub.core.costs.cost_model import typical_seconds
-from optuna_daub.core.costs.going_on import of_new_examples
+from optuna_daub.core.costs.going_on import new_costs
 from optuna_daub.core.space import Range
 from optuna_daub.core.space import Space
 from optuna_daub.core.space import Words
@@ -181,7 +181,7 @@ def test_learners_whose_trainings_go_on_pay_for_new_examples_only() -> None:
         ([*anew, on], [[1, 200], [700, 900], [1, 200], [700, 900]]),
     ):
         pool = Pool(Curves(curves))
-        cost = of_new_examples(InExamples().seconds(pool, (700, 900)), pool, (700, 900))
+        cost = new_costs(pool, InExamples(), (700, 900))
         assert cost.expected() == pytest.approx(np.array(costs))
 
 
@@ -197,10 +197,7 @@ def test_seconds_of_models_that_go_on_are_those_of_the_new_examples() -> None:
         for i, rate in enumerate(rates)
     )
     later = SIZES[2:]
-    of_all, of_new = (
-        of_new_examples(InSeconds(FULL).seconds(pool, later), pool, later)
-        for pool in (Pool(anew), Pool(on))
-    )
+    of_all, of_new = (new_costs(pool, InSeconds(FULL), later) for pool in (Pool(anew), Pool(on)))
     share = np.array([1.0 - last / n for n in later])
     assert of_new.median[:3] == pytest.approx(share * of_all.median[:3])
     assert of_new.median[3:] == pytest.approx(of_all.median[3:]), "new ones start from nothing"

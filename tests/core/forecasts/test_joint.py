@@ -19,8 +19,8 @@ from optuna_daub.core import Pool
 from optuna_daub.core.forecasts import joint
 from optuna_daub.core.forecasts.forecast import Forecast
 from optuna_daub.core.forecasts.joint import DOUBLINGS
+from optuna_daub.core.forecasts.joint import PRIOR
 from optuna_daub.core.forecasts.joint import Joint
-from optuna_daub.core.forecasts.joint import fitted
 from optuna_daub.core.proposals import Given
 from optuna_daub.core.proposals import LikeRecent
 from tests.core.scenario import all_changed
@@ -55,10 +55,10 @@ def way(since: float, to: float, first: float, fading: float) -> float:
     return ((first / since) ** fading - (first / to) ** fading) / (1.0 - 16.0**-fading)
 
 
-@pytest.mark.parametrize("own", [1e-9, fitted().own])
+@pytest.mark.parametrize("own", [1e-9, PRIOR.own])
 def test_forecasts_are_the_answer_of_a_dense_regression(own: float) -> None:
     # If the variances do not depend on what is learnt, one system of equations says it all.
-    prior = replace(fitted(), of_gain=0.0, own=own, spread_weight=1e12)
+    prior = replace(PRIOR, of_gain=0.0, own=own, spread_weight=1e12)
     rng = np.random.default_rng(0)
     curves = [
         curve(i, {n: float(rng.normal(k, 0.3)) for k, n in enumerate((500, 900, 8000)[:length])})
@@ -111,7 +111,7 @@ def test_forecasts_are_the_answer_of_a_dense_regression(own: float) -> None:
 
 
 def test_one_learner_without_a_gain_leaves_the_others_their_own() -> None:
-    prior = replace(fitted(), spread=1e-9, spread_weight=1e12)
+    prior = replace(PRIOR, spread=1e-9, spread_weight=1e12)
     flat = curve(0, dict.fromkeys(SIZES, 0.8))
     others = [curve(i, {500: 0.8 - i / 50}) for i in range(1, 9)]
     _, sd = Joint(prior).beliefs(Pool(Curves([flat, *others])), FULL)
@@ -126,7 +126,7 @@ def test_a_look_shows_what_the_forecast_would_change_by(at: int) -> None:
     scores = [0.80, 0.78, 0.75, 0.70, 0.69, 0.66, 0.60, 0.55]
     pool = Pool(Curves([curve(i, {500: y, 600: y + 0.01}) for i, y in enumerate(scores)]))
     # Nearly all else is known, so one more score changes nothing but this forecast.
-    prior = replace(fitted(), gain_sd=1e-6, drift=1e-6, closing_sd=1e-6, spread_weight=1e12)
+    prior = replace(PRIOR, gain_sd=1e-6, drift=1e-6, closing_sd=1e-6, spread_weight=1e12)
     middle, sd = (float(part[2]) for part in Joint(prior).beliefs(pool, at))
 
     def mean_after(score: float) -> float:

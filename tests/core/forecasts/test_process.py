@@ -236,7 +236,7 @@ def test_a_look_is_what_one_more_score_changes(seen: Seen, doublings: float) -> 
                 score=np.append(seen.score, outcome),
             ),
         ).lines(seen.rows, own)
-        assert abs(after.level[place] - before.level[place]) == pytest.approx(
+        assert abs(after.mean[0][place] - before.mean[0][place]) == pytest.approx(
             abs(deviate) * shown, rel=1e-5
         )
         narrowed = (before.covariance - after.covariance)[0, 0, place]
@@ -289,8 +289,8 @@ def test_the_first_good_learner_does_not_fall_back_to_many_bad_ones(point: float
         np.append(score, 3.5),
     )
     lines = condition(fit(seen), seen).lines(rows, np.arange(13))
-    assert lines.level[12] < 0.0  # if curves may fall, it falls back to the others
-    assert lines.rising().level[12] > 2.5
+    assert lines.mean[0][12] < 0.0  # if curves may fall, it falls back to the others
+    assert lines.rising().mean[0][12] > 2.5
 
 
 @EVERY
@@ -345,7 +345,7 @@ def test_points_of_an_algorithm_are_as_alike_however_many_algorithms_there_are(
     assert medians[0] == pytest.approx(math.log(PRIOR.median.length * math.sqrt(4.0)))
     # What one learner says of the next of its algorithm does not depend on the others.
     one = Seen(rows[:1], is_word, learner[:1], nothing[:1], np.ones(1))
-    told = condition(medians, one).lines(rows[[1, 5]]).level
+    told = condition(medians, one).lines(rows[[1, 5]]).mean[0]
     assert told[0] > told[1], "a learner of another algorithm is less alike"
     alone = Seen(rows[:5, [0, 1, 2, 3, -1]], is_word[:4], learner[:5], nothing[:5], np.ones(5))
     assert alone.n_varying == 3.0
