@@ -48,7 +48,8 @@ class AdaptiveSamplingBoostClassifier(BoostingClassifier):
 
     A stump tests one of `n_intervals` intervals of a numeric feature, or one category. So the cost
     of a round does not grow with the table. Examples on which the vote is already right are drawn
-    less often (MadaBoost's weights, which never exceed 1 [2]).
+    less often (MadaBoost's weights, which never exceed 1 [2]). A class with less than about a
+    thousandth of the weight may hardly be drawn, and is then never predicted.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((100_000, 3))

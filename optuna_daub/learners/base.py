@@ -106,7 +106,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
         """Fit the classifier.
 
         Args:
-            X: array, data frame or sparse matrix, shape (n_samples, n_features), finite.
+            X: array, data frame or sparse matrix, shape (n_samples, n_features), finite. Stumps
+                keep the bin of each cell, zeros included, in 2 or 4 bytes.
             y: class labels, shape (n_samples,), at least two classes.
             sample_weight: at least 0, shape (n_samples,); None for 1 each. Examples of weight 0
                 are left out.
@@ -115,6 +116,7 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
             ValueError: a parameter or the data break a rule that the message states.
         """
         check_count("n_estimators", self.n_estimators, 1)
+        vars(self).pop("ensemble_", None)  # after an error the old vote has no classes any more
         self.ensemble_ = self._boost(self._checked(X, y, sample_weight))
         return self
 

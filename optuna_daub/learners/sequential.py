@@ -211,13 +211,13 @@ def sequential_score(
             needs more examples, or of "hoeffding", which needs the same number at any accuracy.
 
     Raises:
-        ValueError: if a parameter is out of its range, `estimator` is a regressor or given without
-            X and y, or X has no rows.
+        ValueError: if a parameter is out of its range, `estimator` is a regressor, only some of
+            `estimator`, X and y are given, or X has no rows.
     """
     scorer = SequentialScorer(epsilon, delta, rule)
-    if estimator is None:
+    if estimator is None and X is None and y is None:
         return scorer
-    if X is None or y is None:
+    if estimator is None or X is None or y is None:
         raise ValueError(
             "`estimator` must come with `X` and `y`; leave out all three for a scorer."
         )

@@ -37,7 +37,9 @@ class ABCPruner(AllocationPruner):
     * a learner fits its own training sample at least as well as if trained on other data (the
       fitness condition), and more data do not hurt it.
 
-    With n learners each interval fails with probability at most `delta` / n^2. Prefer `DAUBPruner`
+    With n learners each interval fails with probability at most `delta` / n^2, as in the paper.
+    This covers n trainings of each learner; with more sizes than learners divide `delta` by their
+    ratio. Prefer `DAUBPruner`
     below some 10^5 examples, since there the intervals are too wide to save anything. A learner
     that memorises its training data is dropped last. Every report needs `training_score` and
     `n_validation`; `TrainingSizeObjective` gives both.

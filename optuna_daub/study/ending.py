@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import reprlib
+from bisect import bisect_right
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -283,7 +284,7 @@ def _failure(ending: _Ending) -> Failure | None:
     # A run that has reported its size would have gone on to the next size at least.
     turn = worker.turns.get(trial.number)
     trained_on = turn.size if turn is not None and turn.steps else run.size
-    size = max(trained_on, next((n for n in sizes if n > curve.size), sizes[-1]))
+    size = max(trained_on, sizes[min(bisect_right(sizes, curve.size), len(sizes) - 1)])
     me = liveness.this_worker()
     if state == TrialState.COMPLETE:
         # A value returned before the last size rejects the parameters.
@@ -292,7 +293,8 @@ def _failure(ending: _Ending) -> Failure | None:
     is_rejected = state == TrialState.PRUNED and _rejects(worker, trial.number, is_full, cause)
     is_new_score = curve.size > run.inherited and not is_full
     # A loop that starts over may be told to end at a size of an earlier run.
-    is_obedient = type(cause) is optuna.TrialPruned
+    is_told = cause is None and isinstance(worker.told.get(trial.number), End)  # ask-and-tell
+    is_obedient = is_told or type(cause) is optuna.TrialPruned
     # Another worker, taken for dead, may have trained it on all the data meanwhile.
     is_theirs = is_full and sizes[-1] not in trial.intermediate_values
     may_end = is_new_score or is_obedient or is_theirs

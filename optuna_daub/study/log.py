@@ -347,10 +347,13 @@ def is_failed(study: optuna.Study, trial: AnyTrial) -> bool:
 
 
 def record_heartbeat(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Store a trial's first heartbeat, if the storage has heartbeats."""
+    """Store a trial's first heartbeat, if the storage has heartbeats.
+
+    A trial of ask-and-tell has none, as in Optuna: nothing would keep it going until it is told.
+    """
     # Optuna stores it only when the objective starts, and a worker that died before that would
     # hold its learner for ever.
-    if has_heartbeat(study):
+    if has_heartbeat(study) and host.is_optimizing(study):
         study._storage.record_heartbeat(trial._trial_id)  # type: ignore[attr-defined]
 
 
@@ -358,4 +361,6 @@ def beating(
     study: optuna.Study, trial: FrozenTrial
 ) -> optuna.storages._heartbeat.BaseHeartbeatThread:
     """Return a context that keeps a trial's heartbeat going. A base sampler may take minutes."""
+    if not host.is_optimizing(study):
+        return optuna.storages._heartbeat.NullHeartbeatThread()
     return optuna.storages._heartbeat.get_heartbeat_thread(trial._trial_id, study._storage)

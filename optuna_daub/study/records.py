@@ -205,7 +205,7 @@ class Facts:
 def point(params: Mapping[str, Any], distributions: Mapping[str, Any]) -> dict[str, str]:
     """Return the parameters as text by name, in the order of their suggestion.
 
-    Equal values have equal texts: 0.1 + 2 * 0.1 and 0.3 are one point of a grid.
+    Equal values have equal texts: 0.1 + 2 * 0.1 and 0.3 are one point of a grid, and 1 is 1.0.
 
     >>> from optuna.distributions import FloatDistribution
     >>> point({"x": 0.1 + 0.2}, {"x": FloatDistribution(0.1, 0.9, step=0.1)})
@@ -218,10 +218,10 @@ def word(value: Any, distribution: Any) -> str:
     """Return the value of a parameter as text."""
     if isinstance(value, str | int | float) and type(value) not in (str, int, float, bool):
         value = json.loads(json.dumps(value))  # an enumeration's value, as storages return it
-    if isinstance(value, float) and getattr(distribution, "step", None) is not None:
-        return f"{value:.12g}"
-    if isinstance(value, int) and isinstance(distribution, FloatDistribution):
-        return repr(float(value))  # enqueued as 1, stored as 1.0
+    if isinstance(value, int | float) and isinstance(distribution, FloatDistribution):
+        # Without regard to a step, which may be changed later: low + k * step errs by a few ulps.
+        short, largest = f"{value:.12g}", max(abs(distribution.low), abs(distribution.high))
+        return short if abs(float(short) - value) <= 8 * math.ulp(largest) else repr(value)
     return repr(value)
 
 
@@ -299,8 +299,11 @@ def is_duration(seconds: object) -> bool:
 
 
 def is_enqueued(trial: FrozenTrial) -> bool:
-    """Return whether the user enqueued the trial, and it has no run yet."""
-    return FIXED in trial.system_attrs and RUN not in trial.system_attrs
+    """Return whether the user chose the parameters, and the trial has no run yet.
+
+    They were enqueued, or are those of a waiting trial that was added.
+    """
+    return (FIXED in trial.system_attrs or bool(trial.params)) and RUN not in trial.system_attrs
 
 
 def enqueued_params(trial: FrozenTrial) -> dict[str, Any]:

@@ -78,6 +78,7 @@ def training_sizes(trial: optuna.Trial) -> Iterator[int]:
     run = worker.known.runs.get(trial.number)
     if run is None and records.read_run(log.as_stored(study, trial)) is None:
         return _all_sizes(trial, pruner.policy, worker)
+    run = run or worker.look().runs.get(trial.number)  # another process may have asked for it
     if run is not None:
         with log.unless_over(study, trial):
             run = settle(worker, trial, pruner.policy, run)

@@ -16,6 +16,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.distributions import CategoricalDistribution
 from optuna.samplers import BaseSampler
+from optuna.samplers import PartialFixedSampler
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
@@ -300,11 +301,14 @@ class DataAllocationSampler(BaseSampler):
                 view, base = view_of(study, policy), self._base_sampler
                 if is_new:
                     base.after_trial(view, trial, state, values)
-                elif (constraints := getattr(base, "_constraints_func", None)) is not None:
+                    return view.is_stopped
+                while isinstance(base, PartialFixedSampler):
+                    base = base._base_sampler
+                if (constraints := getattr(base, "_constraints_func", None)) is not None:
                     # Measured after each run: a model that is small enough after a few rows may be
                     # too large after all.
                     _process_constraints_after_trial(constraints, view, trial, state)
-                return is_new and view.is_stopped
+                return False
 
             try:
                 # Optuna's own heartbeats stop earlier. If others have failed the trial meanwhile,

@@ -199,6 +199,11 @@ def test_a_regressor_and_no_rows_have_no_accuracy() -> None:
         scorer(KNeighborsClassifier().fit(X, y), X[:0], y[:0])
 
 
+def test_data_without_an_estimator_are_refused() -> None:
+    with pytest.raises(ValueError, match="must come with `X` and `y`; leave out all three"):
+        sequential_score(None, np.zeros((3, 1)), [0, 1, 1], epsilon=0.1, delta=0.1)  # type: ignore[call-overload]
+
+
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [

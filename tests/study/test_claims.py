@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from contextlib import suppress
@@ -22,6 +23,7 @@ from optuna.trial import TrialState
 
 from optuna_daub import AllocationPruner
 from optuna_daub import DAUBPruner
+from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
@@ -49,6 +51,8 @@ from optuna_daub.study.waiting import LOOKING_SHARE
 from optuna_daub.study.waiting import SHORTEST_WAIT
 from optuna_daub.study.worker import looking
 from optuna_daub.study.worker import worker_of
+from tests.study.forked import in_new_process
+from tests.study.forked import train_asked
 from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
 from tests.study.table_study import SIZES
@@ -56,6 +60,7 @@ from tests.study.table_study import WINNER
 from tests.study.table_study import InOrder
 from tests.study.table_study import Place
 from tests.study.table_study import TableObjective
+from tests.study.table_study import assert_nothing_twice
 from tests.study.table_study import assert_sound
 from tests.study.table_study import final
 from tests.study.table_study import in_thread
@@ -216,6 +221,27 @@ def test_a_trial_whose_telling_was_interrupted_is_told_again(
         study.tell(trial, state=TrialState.PRUNED)
 
     assert in_thread(asking) == []
+
+
+def test_what_was_asked_for_here_is_trained_in_another_process(tmp_path: Path) -> None:
+    study = pair(
+        DAUBPruner(sizes=SIZES, cost="examples"),
+        RandomSampler(seed=0),
+        n_learners=3,
+        storage=sqlite(tmp_path),
+    )
+    while best_learner(study) is None:
+        trial = study.ask()
+        assert trial.number < 20, "nothing is trained"
+        trial.suggest_float("x", 0, 1)
+        assert in_new_process(train_asked, pickle.dumps(trial)) == 0
+        scores = study.trials[trial.number].intermediate_values
+        if SIZES[-1] in scores:
+            study.tell(trial.number, scores[SIZES[-1]])
+        else:
+            study.tell(trial.number, state=TrialState.PRUNED)
+    assert "dropped" not in {curve.state for curve in learning_curves(study)}
+    assert_nothing_twice(study)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import optuna
 import pytest
+from optuna.samplers import PartialFixedSampler
 from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
 from optuna.trial import FrozenTrial
@@ -297,3 +298,23 @@ def test_no_size_s_best_learner_is_infeasible() -> None:
         chosen = full[here.index(max(here))]
         assert row.lost == pytest.approx(max(full) - chosen)
         assert row.best_stays == float(chosen == max(full))
+
+
+def test_constraints_of_a_sampler_within_another_are_measured_after_each_run() -> None:
+    def grows(trial: FrozenTrial) -> tuple[float]:
+        return (trial.user_attrs["size"] - SIZES[-2],)  # feasible, except on all the data
+
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_int("depth", 1, 9)
+        return trained(trial, lambda x, n: trial.set_user_attr("size", n))
+
+    with warnings.catch_warnings():  # experimental in 4, deprecated in 5
+        warnings.simplefilter("ignore")
+        base = PartialFixedSampler({"depth": 5}, TPESampler(seed=0, constraints_func=grows))
+    study = pair(DAUBPruner.paper(sizes=SIZES), base, n_learners=4)
+    study.optimize(objective)
+    whole = [curve for curve in learning_curves(study) if curve.size == SIZES[-1]]
+    assert all("infeasible" in curve.reason for curve in whole)
+    assert any(
+        run.inherited for trial, run in runs(study) if SIZES[-1] in trial.intermediate_values
+    )

@@ -23,6 +23,7 @@ from optuna_daub.core import LearningCurve
 from optuna_daub.core import Observation
 from optuna_daub.study import liveness
 from optuna_daub.study.turns import Patience
+from optuna_daub.study.worker import worker_of
 from tests.core.scenario import changed
 from tests.study.table_study import MADE
 from tests.study.table_study import RIVALS
@@ -37,6 +38,7 @@ from tests.study.table_study import pair
 from tests.study.table_study import probes
 from tests.study.table_study import raising
 from tests.study.table_study import replayed
+from tests.study.table_study import run_of
 from tests.study.table_study import scored
 from tests.study.table_study import table_study
 from tests.study.table_study import without
@@ -105,6 +107,29 @@ def test_a_resumed_run_that_obeys_at_a_size_of_an_earlier_one_is_suspended() -> 
     study.optimize(usual)
     assert is_seen
     assert "dropped" not in {curve.state for curve in learning_curves(study)}
+
+
+def test_an_asked_trial_that_obeys_at_a_size_of_an_earlier_run_is_no_failure() -> None:
+    sizes = (500, 1000, 2000, 4000)
+    study = pair(DAUBPruner(sizes=sizes, cost="examples"), RandomSampler(seed=0), n_learners=4)
+
+    def usual(trial: optuna.Trial) -> None:
+        x = trial.suggest_float("x", 0.0, 1.0)
+        for size in sizes:
+            trial.report(x - 10 / size, size)
+            if trial.should_prune():
+                study.tell(trial, state=TrialState.PRUNED)
+                return
+        study.tell(trial, x - 10 / sizes[-1])
+
+    while not run_of(study, held := study.ask()).inherited:
+        usual(held)
+    study.enqueue_trial({"x": 1.0})
+    usual(study.ask())  # a better learner, so the resumed one is told to end at once
+    usual(held)
+    assert [*study.trials[held.number].intermediate_values] == [500]
+    learner = worker_of(study).look().learners[run_of(study, held).learner or 0]
+    assert not learner.failures
 
 
 def test_a_retried_trial_with_a_lost_score_on_all_the_data_is_no_endless_claim() -> None:

@@ -59,6 +59,7 @@ from tests.study.table_study import report_row
 from tests.study.table_study import scores_of
 from tests.study.table_study import sqlite
 from tests.study.table_study import table_study
+from tests.study.table_study import told
 from tests.study.table_study import trained
 
 
@@ -704,8 +705,20 @@ def test_a_claim_bears_a_heartbeat_from_the_start(
         write_run(study, trial, run)
 
     monkeypatch.setattr(log, "write_run", heart_beats)
-    study.ask()
+    study.optimize(TableObjective(), n_trials=1)
     assert records.read_run(study.trials[0]) is not None
+
+
+@pytest.mark.filterwarnings("ignore:Heartbeat of storage is supposed to be used")
+def test_ask_and_tell_bears_no_heartbeat_that_would_stop(tmp_path: Path) -> None:
+    storage = RDBStorage(sqlite(tmp_path), **releases.heartbeat(60, grace_period=120))
+    study = table_study(storage=storage)
+    trial = study.ask()
+    told(study, trial, TableObjective())
+    with storage.engine.begin() as connection:
+        count = connection.exec_driver_sql("SELECT count(*) FROM trial_heartbeats").scalar()
+    assert study.trials[0].intermediate_values
+    assert count == 0
 
 
 @pytest.mark.parametrize("place", ["before_trial", "infer", "sample"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
@@ -12,18 +13,24 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from optuna.distributions import FloatDistribution
 from optuna.samplers import BaseSampler
 from optuna.samplers import NSGAIISampler
 from optuna.samplers import PartialFixedSampler
 from optuna.samplers import RandomSampler
 from optuna.samplers import TPESampler
 from optuna.trial import TrialState
+from optuna.trial import create_trial
 
+from optuna_daub import DAUBPruner
 from optuna_daub import best_learner
 from optuna_daub import learning_curves
 from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import claims
+from optuna_daub.study import records
 from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import MADE
@@ -37,11 +44,14 @@ from tests.study.table_study import assert_sound
 from tests.study.table_study import bits
 from tests.study.table_study import final
 from tests.study.table_study import idle
+from tests.study.table_study import one_number
 from tests.study.table_study import open_study
+from tests.study.table_study import pair
 from tests.study.table_study import points
 from tests.study.table_study import probes
 from tests.study.table_study import random_study
 from tests.study.table_study import repeats
+from tests.study.table_study import run_of
 from tests.study.table_study import runs
 from tests.study.table_study import scored
 from tests.study.table_study import table_study
@@ -429,3 +439,43 @@ def test_a_resumed_learner_has_the_objectives_own_choices(tmp_path: Path) -> Non
     assert len(runs(study)) > 6, "no learner was resumed"
     assert len({*points(study)}) == 6
     assert study.best_params == {"kind": "b", "step": 100.0}
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 0.01), (0.1, None)])
+def test_a_step_that_is_added_or_removed_keeps_the_learners(
+    before: float | None, after: float | None
+) -> None:
+    step = before
+
+    def stepped(trial: optuna.Trial) -> float:
+        return trained(trial, trial.suggest_float("x", 0.1, 0.9, step=step))
+
+    study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=4)
+    study.optimize(stepped, n_trials=4)
+    step = after
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # values outside of the new grid
+        study.optimize(stepped)
+    assert best_learner(study) is not None
+    assert_each_is_one(study)
+
+
+@given(low=st.integers(-1000, 1000), k=st.integers(0, 2000), step=st.sampled_from([0.1, 0.3, 0.7]))
+def test_a_value_of_a_grid_has_one_text_with_and_without_the_step(
+    low: int, k: int, step: float
+) -> None:
+    grid = FloatDistribution(low, low + 2000 * step, step=step)
+    free = FloatDistribution(grid.low, grid.high)
+    value = low + k * step
+    assert records.word(value, grid) == records.word(float(f"{value:.12g}"), free)
+    assert records.word(value, free) == records.word(value, grid)
+
+
+def test_a_waiting_trial_that_was_added_with_parameters_is_a_learner_of_its_own() -> None:
+    study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=4)
+    study.optimize(one_number, n_trials=4)
+    space = {"x": FloatDistribution(0.0, 1.0)}
+    study.add_trial(create_trial(state=TrialState.WAITING, params={"x": 0.5}, distributions=space))
+    study.optimize(one_number)
+    assert run_of(study, study.trials[4]).learner == 4
+    assert study.trials[4].params == {"x": 0.5}

@@ -76,7 +76,8 @@ class SuccessiveHalving(Policy):
         if following is None:
             return Wait(Reason("the last learners of this round are being trained"))
         # The last one left skips sizes: nothing is compared with it any more.
-        size = self.sizes[-1] if len(alive) == 1 else next_of_grid(following, self.sizes)
+        is_last = len(alive) == 1 and not pool.may_propose
+        size = self.sizes[-1] if is_last else next_of_grid(following, self.sizes)
         text = f"learner {following.learner} is the next of {len(alive)} left, in the order of ids"
         return Extend(following.learner, size, Reason(text))
 

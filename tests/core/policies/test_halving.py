@@ -99,6 +99,13 @@ def test_what_is_next_and_why(table: str, answer: str, reason: str) -> None:
     assert reason in str(decision.reason)
 
 
+@pytest.mark.parametrize(("to_come", "answer"), [(3, "0 on 1000"), (0, "0 on 3000")])
+def test_only_the_last_one_left_skips_sizes(to_come: int, answer: str) -> None:
+    """The first run may have been interrupted before its first score."""
+    blank = Pool(Curves([LearningCurve(0)]), to_come=to_come)
+    assert said(SuccessiveHalving(SIZES).decide(blank)) == answer
+
+
 def test_the_end_without_an_answer_names_the_best_of_those_ruled_out() -> None:
     """The last one left fails at the full size: the others get no more data."""
     sizes = (1, 2, 4)
