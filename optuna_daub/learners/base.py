@@ -116,7 +116,8 @@ class BoostingClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # 
             ValueError: a parameter or the data break a rule that the message states.
         """
         check_count("n_estimators", self.n_estimators, 1)
-        vars(self).pop("ensemble_", None)  # after an error the old vote has no classes any more
+        if hasattr(self, "ensemble_"):
+            del self.ensemble_  # after an error the old vote would be read with the new classes
         self.ensemble_ = self._boost(self._checked(X, y, sample_weight))
         return self
 

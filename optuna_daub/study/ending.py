@@ -293,8 +293,9 @@ def _failure(ending: _Ending) -> Failure | None:
     is_rejected = state == TrialState.PRUNED and _rejects(worker, trial.number, is_full, cause)
     is_new_score = curve.size > run.inherited and not is_full
     # A loop that starts over may be told to end at a size of an earlier run.
-    is_told = cause is None and isinstance(worker.told.get(trial.number), End)  # ask-and-tell
-    is_obedient = is_told or type(cause) is optuna.TrialPruned
+    # In ask-and-tell it raises nothing.
+    told = worker.told.get(trial.number)
+    is_obedient = isinstance(told, End) or type(cause) is optuna.TrialPruned
     # Another worker, taken for dead, may have trained it on all the data meanwhile.
     is_theirs = is_full and sizes[-1] not in trial.intermediate_values
     may_end = is_new_score or is_obedient or is_theirs
