@@ -289,6 +289,8 @@ def checked_column(values: Any, name: str, dtype: Any = None) -> NDArray[Any]:
         raise ValueError(
             f"`{name}` must have a value for each row, and at least one row. {said:.300}"
         ) from error
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        check_none_missing(np.array([None]), name)
     if array.dtype.kind in "US" and isinstance(values, list | tuple):
         objects = np.array(values, dtype=object)  # NumPy made strings of all values
     elif array.dtype == object:

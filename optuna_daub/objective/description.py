@@ -14,6 +14,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.compose import make_column_selector
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.model_selection import BaseCrossValidator
@@ -60,8 +61,7 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(each, value))}{',' * (len(value) == 1)})"
     if isinstance(value, np.ndarray):
-        content = stable(value.tolist()).encode() if value.dtype.hasobject else value.tobytes()
-        return f"array({value.shape}, '{value.dtype.str}', checksum {crc32(content)})"
+        return f"array({value.shape}, '{value.dtype.str}', checksum {crc32(_content(value))})"
     if isinstance(value, partial):
         arguments = [*map(each, (value.func, *value.args)), *_named(value.keywords, each)]
         return f"functools.partial({', '.join(arguments)})"
@@ -73,12 +73,25 @@ def stable(value: Any, left_out: Set[tuple[int, str]] = frozenset()) -> str:
     return _name(value) if hasattr(value, "__name__") else f"{_name(type(value))} object"
 
 
+def _content(array: NDArray[Any]) -> bytes:
+    """Return the content of an array."""
+    if not array.dtype.hasobject:
+        return array.tobytes()
+    # Plain values have the same text in a list, but cell by cell it takes several times as long.
+    is_plain = array.dtype == object and {*map(type, array.flat)} <= {*_PLAIN, bool}
+    return (repr if is_plain else stable)(array.tolist()).encode()
+
+
 def _of_numpy(value: Any) -> Any:
     """Return a NumPy scalar as a Python object, and a column or frame as an array."""
     if isinstance(value, np.generic):
         return value.item()
-    is_array = hasattr(value, "__array__") and not isinstance(value, type)
-    return np.asarray(value) if is_array else value
+    if not hasattr(value, "__array__") or isinstance(value, type):
+        return value
+    try:
+        return np.asarray(value)
+    except Exception:  # a tensor on a GPU; its class is its description
+        return value
 
 
 def _named(arguments: Mapping[str, Any], each: Callable[[Any], str]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils import _safe_indexing
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.optional import imported
@@ -60,7 +61,7 @@ def matched(X: Any, like: Any) -> Any:
             f"{X.dtype}. Convert one of them."
         )
     try:
-        stacked(like[:1], X[:1])
+        stacked(_safe_indexing(like, [0]), _safe_indexing(X, [0]))
     except Exception as error:  # the error may come from any table library
         raise ValueError(
             "`X` and `X_valid` must fit together in one table, for a last training on both, but "
@@ -162,11 +163,12 @@ def _as_pandas(X: Any, like: Any) -> Any:
         model, column = like.iloc[:, place], X.iloc[:, place]
         if wanted == "object":  # takes everything: a look at the values tells
             kinds = [_kind_of_values(values) for values in (model, column)]
-            if None not in kinds and kinds[0] != kinds[1]:
+            is_mixed = str(kinds[0]).startswith("mixed")  # such as text and numbers: takes both
+            if None not in kinds and not is_mixed and kinds[0] != kinds[1]:
                 raise ValueError(_of_another_kind(name, column[column.notna()].iloc[0], kinds[0]))
             continue
         numeric = all(pd.api.types.is_numeric_dtype(values) for values in (model, column))
-        if numeric and pd.concat([model[:1], column[:1]]).dtype != object:
+        if numeric and pd.concat([model.iloc[:1], column.iloc[:1]]).dtype != object:
             continue
         casts[place] = _cast(name, column, wanted)
     if casts:
@@ -242,6 +244,8 @@ def _kind_of_values(column: Any) -> str | None:
     """Return the kind of values in a column of objects. None if all are missing."""
     import pandas as pd
 
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
     kind = pd.api.types.infer_dtype(column, skipna=True)
     numbers = ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "complex")
     return None if kind == "empty" else "numbers" if kind in numbers else str(kind)

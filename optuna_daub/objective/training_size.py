@@ -384,7 +384,8 @@ class TrainingSizeObjective:
         """Return the model that made the winner's score, without another training.
 
         None if this process did not train it on all `n_train` rows, if there are several folds, or
-        if a model with a better score violates a constraint.
+        if a model with a better score violates a constraint. The objective keeps the best model of
+        each of its studies.
         """
         check_study(study)
         if not (best := self._best.get(identity(study))):

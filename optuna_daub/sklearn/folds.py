@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -173,6 +174,14 @@ def size_grid(
     if most >= room:
         return _sizes(min(least, most), full, factor)
     least = min(room, full - 2)
+    if room > 2 * len(folds.folds) * folds.n_classes:
+        warnings.warn(
+            f"No sample of fewer than {least:,} of {full:,} rows has every class, so every "
+            "candidate is trained on at least as many. If the rows are in time order, leave out "
+            "the old ones with a class that has vanished.",
+            UserWarning,
+            stacklevel=3,
+        )
     return least, (least + full) // 2, full
 
 

@@ -80,6 +80,7 @@ def test_equal_values_have_equal_descriptions_without_addresses(value: Any) -> N
     [
         (np.float64(0.5), 0.5),
         (np.str_("a"), "a"),
+        (objects([[np.float64(1.5), "a"], [None, True]]), objects([[1.5, "a"], [None, True]])),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
         (partial(pow, exp=2, mod=3), partial(pow, mod=3, exp=2)),
         (np.asfortranarray(np.eye(3)), np.eye(3)),
@@ -89,6 +90,14 @@ def test_equal_values_have_equal_descriptions_without_addresses(value: Any) -> N
 )
 def test_what_makes_no_difference_is_not_described(one: Any, other: Any) -> None:
     assert stable(one) == stable(other)
+
+
+def test_what_is_no_array_after_all_is_known_by_its_class() -> None:
+    class OnGpu:
+        def __array__(self, *args: Any, **kwargs: Any) -> Any:
+            raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    assert stable(OnGpu()).endswith("OnGpu object")
 
 
 def test_a_script_has_one_name_in_all_processes_of_multiprocessing() -> None:

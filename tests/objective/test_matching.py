@@ -139,6 +139,7 @@ def test_tables_of_two_kinds_are_refused(X: Any, X_valid: Any) -> None:
 
 
 CATEGORIES = TRAINING.astype({"job": "category"})
+MIXED = TRAINING.assign(b=(["A", 7, "B", 8] * N)[:N])  # as `read_csv` reads a column in parts
 FEWER = VALIDATION[JOBS[N:] == "cook"].astype({"job": "category"})
 
 
@@ -200,6 +201,13 @@ def test_values_that_a_column_cannot_have_are_refused(
         (TRAINING, VALIDATION.assign(a=Decimal("1.5")), 1.5),
         (TRAINING.assign(b=True), VALIDATION.assign(b=1), True),
         (TRAINING.astype({"job": object}), VALIDATION, VALIDATION["job"].iloc[0]),
+        (
+            TRAINING.astype({"job": object}),
+            VALIDATION.astype({"job": "category"}),
+            VALIDATION["job"].iloc[0],
+        ),
+        (MIXED, VALIDATION.assign(b="A").astype({"b": object}), "A"),
+        (MIXED, VALIDATION.assign(b=8).astype({"b": object}), 8),
     ],
 )
 def test_values_that_say_the_same_are_taken(

@@ -283,6 +283,8 @@ MISSING = [
     pd.Series([1, None], dtype="int64[pyarrow]"),
     pd.Series(pd.Categorical(["a", None])),
     pd.Series(["a", None]),
+    pd.Series(pd.to_datetime(["2020-01-01", None])),
+    np.array([np.timedelta64(1, "D"), np.timedelta64("NaT")]),
     [pd.NA, 1],
     [np.nan, 1],
     ["a", np.nan],

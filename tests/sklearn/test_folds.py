@@ -161,6 +161,15 @@ def test_too_many_sizes_are_refused_in_the_words_of_the_search(least: Any) -> No
     assert len(size_grid(folds_of(1000), 100, "auto", 1.001)) == 901  # each rounded up
 
 
+def test_a_class_that_has_vanished_in_time_order_makes_trainings_large_with_a_warning() -> None:
+    labels = np.r_[np.zeros(200), np.arange(1000) % 2 + 1]
+    folds = divided(
+        TimeSeriesSplit(5), LogisticRegression(), np.ones((1200, 1)), labels, {}, seed=0
+    )
+    with pytest.warns(UserWarning, match=r"^No sample of fewer than 801 of 1,000 rows has every"):
+        assert size_grid(folds, "auto", "auto", 1.5)[0] == 801
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_rare_class_is_in_the_first_subset_of_each_fold_in_time_order(seed: int) -> None:
     rare = (np.random.default_rng(seed).random(len(ROWS)) < 0.15).astype(int)
