@@ -14,14 +14,15 @@ Gittins' index [1], solved for the cost at a given score instead of the score at
 
 A new algorithm has parameters that nobody has tuned. Its first learner counts as a typical
 candidate of the known algorithms, as uncertain as the forecast says, and has to beat a typical
-candidate instead of the best learner. In return c(N) includes all seconds spent so far: with as
-much tuning it would get equally far ahead of its first learner. Only its training shows its
-seconds. So it starts small, even if a training on all the data would probably end too late.
+candidate instead of the best learner. In return c(N) includes all seconds spent so far. We assume
+that as much tuning would improve the new algorithm as much as it has improved the known ones. Only
+its training shows its seconds. So it starts small, even if a training on all the data would
+probably end too late.
 
-With a time limit, a step also pays for what can no longer end in time after it. Compare the best
-other training on all the data that would end in time if it started now, and the best one that
-would after the step. The difference of what they promise is subtracted from EI, or from the left
-side. So a search looks for better points until it is time to train the best one known.
+With a time limit, a step uses up time that another training may need. Take the best other training
+on all the data that would still end in time: now, and after the step. The difference of their EI
+is subtracted from the EI of the step, or from the left side. So a search looks for better points
+until it is time to train the best one known.
 
 [1] J. C. Gittins, "Bandit Processes and Dynamic Allocation Indices", Journal of the Royal
     Statistical Society B 41(2), 1979. https://doi.org/10.1111/j.2517-6161.1979.tb01068.x

@@ -54,13 +54,13 @@ class Known:
     unfinished: Mapping[int, Facts] = field(default_factory=dict)
     """Running and waiting trials by number."""
     newest: tuple[int, int | None, str] = (-1, 0, "")
-    """Number of the newest run, its sampler's number of learners, and what that keeps to. The
-    number of learners is None for an open pool, and 0 before any run: nothing may be proposed
-    yet."""
+    """Number of the newest run, its sampler's `n_learners`, and the text of what that sampler
+    fixes (`exploring.fixed_text`). `n_learners` is None in an open pool, and 0 before any run, so
+    that nothing may be proposed."""
     replaced: frozenset[int] = frozenset()
     """Trials that were taken from the queue and abandoned; their parameters are queued again."""
     exhausted: frozenset[str] = frozenset()
-    """Texts of what base samplers kept to that had nothing left (see `exploring.fixed_text`)."""
+    """The same texts of base samplers that had nothing left to propose."""
     last_trained: int = -1
     """Largest number of a trial that has trained anything; -1 before any."""
     idle: Mapping[int, Run] = field(default_factory=dict)
@@ -76,9 +76,8 @@ class Known:
     given_up: frozenset[int] = frozenset()
     """Trials whose learner others have taken over; their later reports do not count."""
     orphans: Mapping[int, Mapping[int, Facts]] = field(default_factory=dict)
-    """Runs whose learner's first trial was not read yet, by learner and trial number. They are
-    copies, or runs of a waiting worker, which may resume a learner that started after its
-    trial."""
+    """Runs of learners whose first trial was not read yet, by learner and trial number. Such a
+    record is a copy, or its trial waited, and then resumed a learner that had started later."""
 
     def with_trials(self, trials: Iterable[Facts]) -> Known:
         """Return the knowledge with these trials, at a cost that grows with their number."""

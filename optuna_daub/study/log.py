@@ -179,7 +179,7 @@ def write_mark(of: optuna.Study | optuna.Trial, name: str, value: Any) -> None:
 
 
 def _stored(run: Run) -> dict[str, Any]:
-    """Return a run's record, without what its sampler keeps to if that is nothing."""
+    """Return a run's record, without what its sampler fixes if that is nothing."""
     return {name: value for name, value in vars(run).items() if value or name != "fixed"}
 
 

@@ -100,7 +100,7 @@ class Run:
     """In a new learner: True if it is settled, which means the only one with its parameters.
     Written if another process may propose the same ones."""
     fixed: str = ""
-    """Text of what its sampler keeps to (see `exploring.fixed_text`); empty if nothing."""
+    """Text of what its sampler fixes (see `exploring.fixed_text`); empty if nothing."""
 
     def is_copy_in(self, number: int) -> bool:
         """Return whether the record was copied to trial `number` from another one.

@@ -298,8 +298,9 @@ class Worker:
     def _trials_left(self) -> int | None:
         """Return the number of trials that this thread may start after this one.
 
-        None without `n_trials`, and also if these are one, or the smaller part of the study's
-        trials: with many workers, or with `optimize` in a loop, each makes only some of them.
+        None without `n_trials`, or if it is 1. None too if this `optimize` makes the smaller part
+        of the study's trials, as with many workers or in a loop: its last trial is not the
+        study's last.
         """
         # The thread may be in the `optimize` of another study.
         is_optimizing = self.reader.thread_local.in_optimize_loop

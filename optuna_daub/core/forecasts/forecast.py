@@ -64,9 +64,9 @@ class Forecast:
 def forecast_of(mean: Numbers | float, sd: Numbers | float, lead: float) -> Forecast:
     """Return forecasts from means and standard deviations of a model.
 
-    Good learners differ less than bad ones, but a model takes all for equally uncertain. So the
-    scale is the geometric mean of two numbers, times `WIDTH`: the standard deviation, and its sum
-    with the distance to the best learner.
+    A model is equally unsure of all learners, but good ones differ less than bad ones. So
+    forecasts near the best are narrower: the scale is `WIDTH` times the geometric mean of two
+    numbers, the standard deviation, and its sum with the distance to the best learner.
 
     Args:
         mean: means of the model, in units of the score.

@@ -4,11 +4,12 @@ Scores are standardized by those of the study, so a positive affine change of al
 forecasts in the same way. Hyperparameters are fitted to the first 1, 2, 3, ... trainings of the
 study, each time 15 % more: workers that know the same agree on them.
 
-Learners are *lost* if they failed, collapsed or violate a constraint. So are those without a score
-that had an error, though they may be tried again. For new points, a lost learner counts as trained
-on all the data, with a lower score if more of its neighbours are lost. Otherwise points at which
-learners fail would stay unknown, and nothing else would be proposed. Scores of lost learners
-change no other learner's forecast, and their own forecasts follow from their last scores alone.
+Learners are *lost* if they failed, collapsed or violate a constraint. A learner that had an error
+before its first score counts as lost too, although it may be tried again. In forecasts of new
+points, a lost learner stands for a training on all the data with a low score: the lower, the more
+of its neighbours are lost. Without this, regions where learners fail would look unexplored for
+ever, and the search would propose nothing else. Scores of lost learners change no other learner's
+forecast, and their own forecasts follow from their last scores alone.
 """
 
 from __future__ import annotations

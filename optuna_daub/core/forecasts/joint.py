@@ -1,6 +1,7 @@
 """Forecasts for learners without parameters: a gain that all share, and each learner's own.
 
-A training set grows from n to m examples. With the smallest size n_1 of the study, its way is
+The *way* from n to m examples is a part of the learning curve. With the smallest size n_1 of the
+study it is
 
     A = ((n_1 / n)^c - (n_1 / m)^c) / (1 - 16^-c),
 

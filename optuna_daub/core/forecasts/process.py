@@ -10,12 +10,12 @@ Learner i has parameters x_i. With d = log2(N / n) doublings of the training set
 f and g are two processes over parameters with one Matern-5/2 kernel [3, eq. 4.17] and a length
 scale for each parameter: learners with similar parameters have similar levels and gains. b is the
 gain that all share; u_i is the learner's own effect. Walks are Wiener processes that are 0 at N.
-All learners share V, of variance v^2 phi: if learning curves of this table bend otherwise than
-phi, they all do. So forecasts err alike, and the ranking of learners is surer than their scores. A
-learner's own walk has variance w^2 phi. So a score at N / 2 says more of that at N than one at
-N / 64. t_i is the learner's *effort*, the logarithm of its seconds on N examples, less the
-median of learners of its algorithm. Parameters that cost time are in a space because they help: so
-the slope e is believed to be positive, and the scores decide by how much.
+All learners share V, of variance v^2 phi: if the curves of this table bend differently from phi,
+all of them do. Then all forecasts err in the same direction, so the order of learners is more
+certain than their scores. A learner's own walk has variance w^2 phi. So a score at N / 2 says more
+of that at N than one at N / 64. t_i is the learner's *effort*, the logarithm of its seconds on N
+examples, less the median of learners of its algorithm. Parameters that cost time are in a space
+because they help: so the slope e is believed to be positive, and the scores decide by how much.
 
 Earlier models of this kind are FABOLAS [1], for parameters and training size, and freeze-thaw [2],
 for suspended curves.

@@ -108,9 +108,8 @@ def decide(pool: Pool, terms: ClosedTerms) -> Decision:
     places = np.flatnonzero(free & (table.size < full))
     if len(places):
         chosen = int(places[found.values[places].argmax()])
-        # While all scores are equal, trainings cost nothing and every index is the best score. So
-        # a learner whose index equals the score to beat goes on, if there is such a score: without
-        # one it is minus infinity, as an index may be.
+        # While all scores are equal, the price is 0 and every index is the best score, so a tie is
+        # enough to go on. Without a score to beat both are minus infinity, which is no tie.
         value, has_rival = found.values[chosen], math.isfinite(found.to_beat)
         is_level = has_rival and value == found.to_beat and _asked(pool, terms) == 0.0
         if value > found.to_beat or is_level:
