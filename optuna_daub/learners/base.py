@@ -246,4 +246,5 @@ def run(source: Source, n_estimators: int) -> Ensemble:
             "that tell these classes apart by themselves, or pass another `estimator` if the "
             "class takes one."
         )
-    return Ensemble.of(rounds)
+    weights = np.array([one.weights for one in rounds])
+    return Ensemble(tuple(one.hypotheses for one in rounds), weights)

@@ -154,14 +154,6 @@ class Ensemble:
     """Weights of the votes, at least 0, shape (n_rounds, n_problems). Hypotheses of weight 0 are
     not evaluated."""
 
-    @classmethod
-    def of(cls, rounds: Sequence[Round]) -> Ensemble:
-        """Return the vote of the given rounds, at least one."""
-        return cls(
-            tuple(round_.hypotheses for round_ in rounds),
-            np.array([round_.weights for round_ in rounds]),
-        )
-
     def stages(self, X: Features) -> Iterator[NDArray[np.float64]]:
         """Yield F after each round, shape (n_samples, n_problems): one array, updated in place."""
         total = np.zeros((X.shape[0], self.weights.shape[1]))

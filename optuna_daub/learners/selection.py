@@ -120,8 +120,8 @@ def select_hypothesis(
     """Draw examples until the rule holds for the best hypothesis ([1] Algorithm HSM).
 
     A balance, right minus wrong, changes by one with each example. So its values at both ends of
-    a chunk bound it in between. Examples are counted one by one only in chunks, and for
-    hypotheses, for which the rule could hold.
+    a chunk bound it in between. Only chunks and hypotheses for which the rule could hold are
+    counted example by example.
 
     Args:
         blocks: drawn rows. Blocks may be empty.

@@ -184,23 +184,15 @@ def _check_known(
     if kept is None and (scoring.task == "classification" or targets.dtype.kind not in "iuf"):
         is_named = is_categorical(y)
         classes = classes_to_keep(targets, "auto", scoring.task, is_categorical=is_named)
-    if classes is not None:
-        check_labels_known(passed.y, classes)
-
-
-def check_labels_known(y_valid: NDArray[Any], classes: Classes) -> None:
-    """Raise a ValueError if a validation label is missing among the training rows.
-
-    >>> classes = class_labels(np.array(["no", "yes"]))
-    >>> check_labels_known(np.array(["yes", "yes"]), classes)
-    """
+    if classes is None:
+        return
     known = {*classes.names.tolist()}
-    unknown = [label for label in y_valid.tolist() if label not in known]
+    unknown = [label for label in passed.y.tolist() if label not in known]
     if unknown:
         some = ", ".join(map(brief, classes.names.tolist()[:5]))
         raise ValueError(
             f"Every label of `y_valid` must be one of `y`, but {len(unknown):,} of "
-            f"{len(y_valid):,} are not, such as {brief(unknown[0])}, while `y` has {some}"
+            f"{len(passed.y):,} are not, such as {brief(unknown[0])}, while `y` has {some}"
             f"{', ...' if len(known) > 5 else ''}: no learner can be right there. Write labels "
             "alike in both, or leave such rows out (numbers that are amounts: pass a scorer of "
             'regression, such as `scoring="r2"`).'

@@ -11,7 +11,7 @@ from sklearn.metrics import get_scorer_names
 from optuna_daub.core.checks import brief
 
 
-_OTHER_NAMES = {
+OTHER_NAMES = {
     "acc": "accuracy",
     "ap": "average_precision",
     "auc": "roc_auc",
@@ -76,7 +76,7 @@ def scorer_meant(name: str, among: Iterable[str]) -> str | None:
     ('f1', None)
     """
     plain = {_plain(each): each for each in among}
-    plain |= {other: each for other, each in _OTHER_NAMES.items() if each in plain.values()}
+    plain |= {other: each for other, each in OTHER_NAMES.items() if each in plain.values()}
     alike = difflib.get_close_matches(_plain(name), plain, n=1)
     return plain[alike[0]] if alike else None
 

@@ -39,27 +39,12 @@ Scorer = Callable[..., float]
 _UNBOUNDED = ("dcg_score", "mutual_info_score", "positive_likelihood_ratio")
 """Metrics of scikit-learn without a largest score."""
 
-_FROM_ZERO = (
-    "accuracy_score",
-    "average_precision_score",
-    "balanced_accuracy_score",
-    "completeness_score",
-    "f1_score",
-    "fbeta_score",
-    "fowlkes_mallows_score",
-    "homogeneity_score",
-    "jaccard_score",
-    "mutual_info_score",
-    "ndcg_score",
-    "normalized_mutual_info_score",
-    "positive_likelihood_ratio",
-    "precision_score",
-    "rand_score",
-    "recall_score",
-    "roc_auc_score",
-    "top_k_accuracy_score",
-    "v_measure_score",
-)
+_FROM_ZERO = ("accuracy_score", "average_precision_score", "balanced_accuracy_score",
+              "completeness_score", "f1_score", "fbeta_score", "fowlkes_mallows_score",
+              "homogeneity_score", "jaccard_score", "mutual_info_score", "ndcg_score",
+              "normalized_mutual_info_score", "positive_likelihood_ratio", "precision_score",
+              "rand_score", "recall_score", "roc_auc_score", "top_k_accuracy_score",
+              "v_measure_score")  # fmt: skip
 """Metrics of scikit-learn that are never below 0."""
 
 _SHARES_LOST = ("hamming_loss", "zero_one_loss")

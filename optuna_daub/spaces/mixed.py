@@ -39,50 +39,18 @@ _FIRST: Mapping[str, tuple[Point, ...]] = MappingProxyType(
         "lightgbm": (
             {**_SOME, "trees": 4, "leaves": 4, "leaf_rows": 20},
             {**_SOME, "trees": 100, "leaves": 31, "leaf_rows": 20},
-            {
-                "trees": 141,
-                "leaves": 139,
-                "leaf_rows": 8,
-                "rate": 0.048,
-                "rows": 1.0,
-                "columns": 0.53,
-                "l1": 0.0029,
-                "l2": 0.024,
-            },
-            {
-                "trees": 1009,
-                "leaves": 42,
-                "leaf_rows": 12,
-                "rate": 0.022,
-                "rows": 1.0,
-                "columns": 0.74,
-                "l1": 0.0036,
-                "l2": 12.1,
-            },
+            {"trees": 141, "leaves": 139, "leaf_rows": 8, "rate": 0.048,
+             "rows": 1.0, "columns": 0.53, "l1": 0.0029, "l2": 0.024},
+            {"trees": 1009, "leaves": 42, "leaf_rows": 12, "rate": 0.022,
+             "rows": 1.0, "columns": 0.74, "l1": 0.0036, "l2": 12.1},
         ),
         "xgboost": (
             {**_SOME, "trees": 4, "leaves": 4, "leaf_weight": 1.0},
             {**_SOME, "trees": 100, "leaves": 31, "leaf_weight": 1.0},
-            {
-                "trees": 392,
-                "leaves": 46,
-                "leaf_weight": 0.21,
-                "rate": 0.08,
-                "rows": 0.65,
-                "columns": 0.42,
-                "l1": 0.029,
-                "l2": 4.6,
-            },
-            {
-                "trees": 512,
-                "leaves": 1024,
-                "leaf_weight": 0.0046,
-                "rate": 0.053,
-                "rows": 0.87,
-                "columns": 0.95,
-                "l1": 0.0037,
-                "l2": 2.2,
-            },
+            {"trees": 392, "leaves": 46, "leaf_weight": 0.21, "rate": 0.08,
+             "rows": 0.65, "columns": 0.42, "l1": 0.029, "l2": 4.6},
+            {"trees": 512, "leaves": 1024, "leaf_weight": 0.0046, "rate": 0.053,
+             "rows": 0.87, "columns": 0.95, "l1": 0.0037, "l2": 2.2},
         ),
         "random_forest": (
             *_FORESTS,
@@ -93,7 +61,7 @@ _FIRST: Mapping[str, tuple[Point, ...]] = MappingProxyType(
             {"forest_trees": 500, "forest_leaves": 9287, "features": 0.6},
         ),
     }
-)
+)  # fmt: skip
 
 
 def tabular(

@@ -145,7 +145,9 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
     # The study's own pool: in an open one the rule forecasts by the parameters.
     worker = looking(study)
     pool, sign = worker.pool(policy, is_at_work=False), worker.sign
-    scored = _comparable(curves, pool)
+    # Only learners that may be the best: feasible, with finite scores and no failure.
+    scored = [curve for curve in curves if pool.curves[curve.learner].cause not in LOST]
+    scored = [curve for curve in scored if all(seen.is_finite for seen in curve.observations)]
     rng = np.random.default_rng(seed)
     drawn = _draws(policy, pool, scored, sign, rng)
     drawn = np.clip(drawn, *limits_seen(study, worker))
@@ -168,12 +170,6 @@ def sample_agreement(study: optuna.Study, *, seed: int = 0) -> Agreement:
             full * len(curves), math.fsum(typical_seconds(pool.curves, full, full).values())
         ),
     )
-
-
-def _comparable(curves: Sequence[LearnerCurve], pool: Pool) -> list[LearnerCurve]:
-    """Return the learners that may be the best: feasible, with finite scores and no failure."""
-    left = (curve for curve in curves if pool.curves[curve.learner].cause not in LOST)
-    return [curve for curve in left if all(seen.is_finite for seen in curve.observations)]
 
 
 def _draws(

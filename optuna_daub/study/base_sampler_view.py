@@ -28,10 +28,10 @@ from optuna_daub.study.worker import worker_of
 
 
 MIN_LEARNERS = 20
-"""Number of learners on a size that hides scores on smaller sizes. Small samples prefer other
-parameters than all the data do: on the surrogates of `benchmarks`, the ten best learners at N / 27
-ranked 40th to 105th of 120 at N, and TPE kept proposing points like them. With 20, twice TPE's
-number of startup trials, it was as good early and better late."""
+"""Number of learners that must reach a size before scores on smaller sizes are hidden. Small
+samples prefer other parameters than all the data do: on the surrogates of `benchmarks`, the ten
+best learners at N / 27 ranked 40th to 105th of 120 at N, and TPE kept proposing points like them.
+With 20, twice TPE's number of startup trials, it was as good early and better late."""
 
 
 class BaseSamplerStudy(optuna.Study):
@@ -48,8 +48,6 @@ class BaseSamplerStudy(optuna.Study):
 
     def __init__(self, study: optuna.Study, worker: Worker, policy: Policy) -> None:
         """Create the view of `study` as the worker sees it."""
-        self.worker = worker
-        """State of this process; `worker.pool(policy)` is the pool for the rows' forecasts."""
         self.policy = policy
         """Policy that gives the rows their values."""
         self.is_stopped = False

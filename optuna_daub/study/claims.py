@@ -76,10 +76,9 @@ def settle(worker: Worker, trial: optuna.Trial, policy: Policy, run: Run) -> Run
     """Return a new learner's run with its first training size, given its parameters.
 
     The run is idle if another learner has the same parameters, or if the policy declines them. New
-    parameters are a claim too: they are written first and compared then. Within a process one
-    thread at a time compares. Between processes the learner with the lower number waits until the
-    other one steps back or is settled, since the other may have compared before these parameters
-    were stored.
+    parameters are a claim too: write them first, then compare. Threads of a process compare one at
+    a time. Of two processes, the one with the lower number waits until the other steps back or is
+    settled: the other may have compared before these parameters were stored.
     """
     if run.learner != trial.number or run.inherited:
         return run

@@ -100,8 +100,8 @@ class Reader:
             together = [trial for i, trial in enumerate(trials) if trial.number == i]
             return together, len(together)
         found: list[FrozenTrial] = []
-        # The queue is in order: if one trial waits, so do those behind it. But one that could not
-        # be started goes back to it, when those behind may be running: here at least it is known.
+        # Trials leave the queue in order: behind one that waits, all others wait and need no read.
+        # But one that failed to start returns to it while later ones run: read our own always.
         is_queue_seen = False
         for number, known in sorted(self._trials.items()):
             if known.state == TrialState.WAITING and is_queue_seen and number not in own:

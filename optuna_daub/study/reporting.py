@@ -223,8 +223,8 @@ def _sizes_of_run(trial: optuna.Trial, policy: Policy, worker: Worker, run: Run)
         raise liveness.end_lost(study, trial)
     if isinstance(following, End):
         raise TurnOverError(following.reason)
-    # This run has no last score to return if another one has trained the learner on all the data:
-    # that of a worker taken for dead, which stored its score late.
+    # A worker taken for dead may have stored the score on all the data late. Then the learner is
+    # done, but this run has no last score of its own to return.
     if place not in worker.turns or worker.turns[place].size != full_size:
         raise TurnOverError(f"another worker has trained it on all {full_size:,} examples")
 

@@ -192,9 +192,8 @@ class DataAllocationSampler(BaseSampler):
                 # in time.
                 if (begin := host.begin(study)) != worker.begin[0]:
                     worker.begin = begin, number
-                # After repeats a new learner avoids known points; enqueued points, and points of
-                # another sampler's grid, are kept. Only now, since GridSampler has just marked
-                # the point that it proposes.
+                # After repeats a new learner avoids known points, unless its point was enqueued or
+                # is GridSampler's, which marks it in `before_trial` above.
                 if run.learner == number and worker.known.repeats:
                     explores = not records.is_chosen(log.as_stored(study, trial))
             except (TakenError, host.FinishedTrialError) as error:

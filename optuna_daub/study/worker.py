@@ -50,8 +50,8 @@ from optuna_daub.study.turns import Turn
 _logger = logging.getLogger(__name__)
 
 STALE_SHARE = 0.01
-"""Share of the time left that may pass before it is read anew. Then results computed for a pool
-become invalid. The seconds of trainings are known less precisely anyway."""
+"""Share of the time left that may pass before it is read again. A new reading discards all results
+for the pool, and the seconds of trainings are known less precisely anyway."""
 
 
 @dataclass(eq=False)

@@ -227,9 +227,11 @@ def _giving_away(frame: Any, target: Target) -> Iterator[str]:
     constant = _mean_error(guess, y[half:], has_classes=has_classes)
     if constant <= 0:
         return
+    kind = DecisionTreeClassifier if has_classes else DecisionTreeRegressor
     for name in frame.columns:
         x = _as_numbers(frame[name].iloc[rows])
-        error = _error(x, y, half, has_classes=has_classes)
+        tree = kind(min_samples_leaf=3, random_state=0).fit(x[:half], y[:half])
+        error = _mean_error(tree.predict(x[half:]), y[half:], has_classes=has_classes)
         if error <= (1 - LEAK_SHARE) * constant:
             yield (
                 f"`{name}` alone gives `{target.name}` away ({1 - error / constant:.1%} of the "
@@ -260,16 +262,6 @@ def _as_numbers(column: Any) -> NDArray[np.float64]:
         finite = np.isfinite(numbers.astype(np.float32))
     ranks[finite] = np.unique(numbers[finite], return_inverse=True)[1]
     return ranks[:, None]
-
-
-def _error(x: NDArray[np.float64], y: NDArray[Any], half: int, *, has_classes: bool) -> float:
-    """Return a tree's error on the second half of rows.
-
-    The tree is fitted on this column of the first half.
-    """
-    kind = DecisionTreeClassifier if has_classes else DecisionTreeRegressor
-    tree = kind(min_samples_leaf=3, random_state=0).fit(x[:half], y[:half])
-    return _mean_error(tree.predict(x[half:]), y[half:], has_classes=has_classes)
 
 
 def _mean_error(guess: Any, y: NDArray[Any], *, has_classes: bool) -> float:

@@ -127,7 +127,7 @@ def fit(
     seconds, seed = seconds_above_0(seconds), checked_seed(seed)
     if say is not None and not callable(say):
         raise ValueError(f"`say` must be a function or None, but got {brief(say)}.")
-    say = say or _silent
+    say = say or (lambda _: None)
     models = None if models is None else checked_kinds("models", models)
     jobs = _checked_jobs(jobs)
     storage = opened(storage)
@@ -169,7 +169,7 @@ def fit(
         study, objective = searched.study, searched.objective
         best = best_learner(study)
         curves = learning_curves(study)
-        failures = _failures(curves)
+        failures = (*dict.fromkeys(c.reason for c in curves if c.state == "dropped"),)
         if best is None:
             reasons = "; ".join(failures).rstrip(".") or "there was no time"
             raise RuntimeError(f"No model could be trained: {reasons}.")
@@ -343,16 +343,8 @@ def _row(curve: LearnerCurve, metric: Metric) -> Row:
     return Row(kind, params, metric.shown(last.score), last.size, last.seconds or 0.0)
 
 
-def _failures(curves: Sequence[LearnerCurve]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(curve.reason for curve in curves if curve.state == "dropped"))
-
-
 @contextmanager
 def _working(jobs: int) -> Iterator[None]:
     """Limit threads, and hide warnings and logs: `say` and the summary report what matters."""
     with limited(jobs), quiet("optuna", "optuna_daub"):
         yield
-
-
-def _silent(sentence: str) -> None:
-    del sentence

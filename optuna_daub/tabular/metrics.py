@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from optuna_daub.core.checks import brief
 from optuna_daub.core.checks import text_of
+from optuna_daub.objective.scorer_names import OTHER_NAMES
 from optuna_daub.objective.scorer_names import scorer_meant
 from optuna_daub.spaces import Task
 from optuna_daub.tabular.table import TableError
@@ -83,28 +84,19 @@ class Metric:
         return f"{self.name} ({'smaller' if self.is_loss else 'larger'} is better)"
 
 
+_SHARED = ("acc", "ap", "auc", "brier", "logloss", "mae", "mape", "mcc", "medae", "mse", "rmse",
+           "rmsle")  # fmt: skip
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
-        "acc": "accuracy",
-        "logloss": "neg_log_loss",
+        **{name: OTHER_NAMES[name] for name in _SHARED},
         "nll": "neg_log_loss",
         "cross_entropy": "neg_log_loss",
-        "auc": "roc_auc",
         "roc_auc_weighted": "roc_auc_ovr_weighted",
         "roc_auc_ovr_macro": "roc_auc_ovr",
         "roc_auc_ovo_macro": "roc_auc_ovo",
-        "ap": "average_precision",
         "macro_f1": "f1_macro",
         "micro_f1": "f1_micro",
         "weighted_f1": "f1_weighted",
-        "mcc": "matthews_corrcoef",
-        "brier": "neg_brier_score",
-        "rmse": "neg_root_mean_squared_error",
-        "mse": "neg_mean_squared_error",
-        "mae": "neg_mean_absolute_error",
-        "medae": "neg_median_absolute_error",
-        "mape": "neg_mean_absolute_percentage_error",
-        "rmsle": "neg_root_mean_squared_log_error",
     }
 )
 """Scorers of scikit-learn by their names in FLAML, in AutoGluon and in everyday use. A name
@@ -113,45 +105,22 @@ without `neg_` needs no entry."""
 OWN: Mapping[Task, tuple[str, ...]] = MappingProxyType(
     {
         "classification": (
-            "accuracy",
-            "balanced_accuracy",
-            "neg_log_loss",
-            "neg_brier_score",
-            "roc_auc",
-            "roc_auc_ovr",
-            "roc_auc_ovo",
-            "roc_auc_ovr_weighted",
-            "roc_auc_ovo_weighted",
-            "average_precision",
-            "f1",
-            "f1_macro",
-            "f1_micro",
-            "f1_weighted",
-            "precision",
-            "precision_macro",
-            "precision_micro",
-            "precision_weighted",
-            "recall",
-            "recall_macro",
-            "recall_micro",
-            "recall_weighted",
-            "matthews_corrcoef",
+            "accuracy", "balanced_accuracy", "neg_log_loss", "neg_brier_score",
+            "roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted",
+            "roc_auc_ovo_weighted", "average_precision", "f1", "f1_macro", "f1_micro",
+            "f1_weighted", "precision", "precision_macro", "precision_micro",
+            "precision_weighted", "recall", "recall_macro", "recall_micro",
+            "recall_weighted", "matthews_corrcoef",
         ),
         "regression": (
-            "r2",
-            "explained_variance",
-            "neg_root_mean_squared_error",
-            "neg_mean_squared_error",
-            "neg_mean_absolute_error",
-            "neg_median_absolute_error",
-            "neg_mean_absolute_percentage_error",
-            "neg_root_mean_squared_log_error",
-            "neg_mean_squared_log_error",
-            "neg_mean_gamma_deviance",
-            "neg_mean_poisson_deviance",
+            "r2", "explained_variance", "neg_root_mean_squared_error",
+            "neg_mean_squared_error", "neg_mean_absolute_error",
+            "neg_median_absolute_error", "neg_mean_absolute_percentage_error",
+            "neg_root_mean_squared_log_error", "neg_mean_squared_log_error",
+            "neg_mean_gamma_deviance", "neg_mean_poisson_deviance",
         ),
     }
-)
+)  # fmt: skip
 """Names of the scorers of scikit-learn that fit predictions of a table."""
 
 OF_TWO_CLASSES = ("f1", "precision", "recall", "average_precision")
@@ -159,9 +128,6 @@ OF_TWO_CLASSES = ("f1", "precision", "recall", "average_precision")
 
 _BY_ROWS = ("accuracy", "neg_log_loss", "neg_brier_score", "f1_micro", "precision_micro",
             "recall_micro", "f1_weighted", "precision_weighted", "recall_weighted")  # fmt: skip
-
-OF_RATIOS = ("percentage_error", "log_error", "gamma_deviance", "poisson_deviance")
-"""Ends of the names of metrics that compare ratios of amounts, so 0 must mean none."""
 
 LEAST: Mapping[str, tuple[str, Callable[[NDArray[Any]], NDArray[np.bool_]]]] = MappingProxyType(
     {
@@ -246,7 +212,7 @@ def check_measures(metric: Metric, target: Target) -> None:
     cannot compare, as a relative error has none for 0.
     """
     times = target.times
-    if times is not None and times.first is not None and metric.scoring.endswith(OF_RATIOS):
+    if times is not None and times.first is not None and metric.scoring.endswith((*LEAST,)):
         raise TableError(
             f"`metric={brief(metric.name)}` compares ratios, but the target has dates, which have "
             'none: take "r2", or "mae" or "rmse" in days.'

@@ -196,7 +196,8 @@ def summary(model: TabularModel) -> str:
         f"{metric}: {metric.said(best.score)}{error} {where}",
         f"  always the same guess: {metric.said(found.guess)}",
     ]
-    if not _is_better(best.score, found.guess, metric):
+    is_better = best.score < found.guess if metric.is_loss else best.score > found.guess
+    if not is_better:
         lines.append(f"  No model is better than a guess: {_why_not(model)}")
     if best.size < found.n_train:
         lines.append(
@@ -245,10 +246,6 @@ def said_time(seconds: float) -> str:
     if minutes < 100:
         return f"{minutes} min {whole % 60} s"
     return f"{minutes // 60:,} h {minutes % 60} min"
-
-
-def _is_better(score: float, guess: float, metric: Metric) -> bool:
-    return score < guess if metric.is_loss else score > guess
 
 
 def _why_not(model: TabularModel) -> str:

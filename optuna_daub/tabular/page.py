@@ -65,7 +65,7 @@ def page(model: TabularModel) -> str:
     parts = [
         f"<h1>A model for <code>{escape(model.target)}</code></h1>",
         f"<p>{model.found.n_rows:,} rows, learnt from {len(model.columns):,} columns.</p>",
-        _listed(model.notes),
+        f"<ul>{''.join(f'<li>{_coded(note)}</li>' for note in model.notes)}</ul>",
         f"<pre>{escape(summary(model).rsplit(chr(10) * 2, 1)[0])}</pre>",
         "<h2>Models</h2>",
         _models(model),
@@ -88,10 +88,6 @@ def page(model: TabularModel) -> str:
         f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head>\n<body>\n{body}\n</body>\n</html>\n"
     )
-
-
-def _listed(notes: tuple[str, ...]) -> str:
-    return "<ul>" + "".join(f"<li>{_coded(note)}</li>" for note in notes) + "</ul>"
 
 
 def _coded(note: str) -> str:

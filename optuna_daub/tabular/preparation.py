@@ -263,10 +263,6 @@ def _word(value: Any) -> str:
     return re.sub(r"^(-?\d+)\.0$", r"\1", str(value).strip())
 
 
-def _as_categories(column: Any) -> Any:
-    return _as_words(column).astype("category")
-
-
 def _as_dates(column: Any) -> Any:
     """Return a column as dates, even if most words are not dates."""
     read = as_dates(column)
@@ -275,7 +271,7 @@ def _as_dates(column: Any) -> Any:
 
 _READ: dict[str, Callable[[Any], Any]] = {
     "dates": _as_dates,
-    "categories": _as_categories,
+    "categories": lambda column: _as_words(column).astype("category"),
     "words": _as_words,
 }
 """Functions that read a column for skrub, by what it was in `fit`."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from typing import Literal
 from typing import NamedTuple
@@ -125,13 +126,8 @@ NO_NAMES = ' (header="no" if the first line is data)'
 """Way out of two equal cells in the first line of a file."""
 
 
-def imported(package: str) -> Any:
-    """Return a package of the extra `tabular`.
-
-    Raises:
-        ImportError: if it is not installed, with the line that installs it.
-    """
-    return optional.imported(package, extra="tabular")
+imported = partial(optional.imported, extra="tabular")
+"""Function that returns a package of the extra `tabular`."""
 
 
 def is_text(column: Any) -> bool:

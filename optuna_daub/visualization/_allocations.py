@@ -25,14 +25,14 @@ from optuna_daub.visualization._axes import check_top
 from optuna_daub.visualization._axes import cost
 from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._axes import last_score
+from optuna_daub.visualization._axes import pool_of
+from optuna_daub.visualization._axes import sign_of
 from optuna_daub.visualization._axes import size_colors
 from optuna_daub.visualization._axes import unit_of
 from optuna_daub.visualization._marks import Bars
 from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import Scale
 from optuna_daub.visualization._numbers import amount
-from optuna_daub.visualization._study import pool_of
-from optuna_daub.visualization._study import sign_of
 
 
 if TYPE_CHECKING:

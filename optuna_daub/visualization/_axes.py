@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Literal
 from typing import NamedTuple
 from typing import TypeAlias
-from typing import TypeVar
 
 import numpy as np
 import optuna
@@ -23,11 +22,14 @@ from optuna_daub.core.checks import whole_number
 from optuna_daub.core.curve import Observation
 from optuna_daub.core.curve import is_finite
 from optuna_daub.core.pool import Cost
+from optuna_daub.core.pool import Pool
 from optuna_daub.study.results import BestLearner
 from optuna_daub.study.results import LearnerCurve
+from optuna_daub.study.stored_policy import policy_of
+from optuna_daub.study.worker import looking
+from optuna_daub.study.worker import worker_of
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Scale
-from optuna_daub.visualization._study import sign_of
 
 
 Unit: TypeAlias = Literal["examples", "seconds"]
@@ -50,8 +52,8 @@ MAX_OTHERS = 48
 """Largest number of learners in grey; more lines would be a grey block."""
 
 FAR = 20.0
-"""Largest distance of a score from the main scores of a picture, in ranges of these. If scores
-beyond it were shown, the main ones would share a twentieth of the height."""
+"""Scores farther away than this many times the range of the main scores are not drawn. With them
+the main scores would share a twentieth of the height."""
 
 MAX_TICKS = 14
 """Largest number of gaps between the sizes under a picture of usual width."""
@@ -295,20 +297,23 @@ def foremost(
     )
 
 
-def check_top(top: int) -> None:
-    """Raise a ValueError if `top` learners cannot stand out.
+def sign_of(study: optuna.Study) -> int:
+    """Return 1 for a study that maximizes, -1 for one that minimizes."""
+    return worker_of(study).sign
 
-    Raises:
-        ValueError: if `top` is negative or not a whole number.
-    """
+
+def pool_of(study: optuna.Study) -> Pool:
+    """Return the pool of all learners, in which larger scores are better."""
+    return looking(study).pool(policy_of(study), is_at_work=False)
+
+
+def check_top(top: int) -> None:
+    """Raise a ValueError if `top` is negative or not a whole number."""
     if whole_number("top", top) < 0:
         raise ValueError(f"`top` must be at least 0, but got {top}.")
 
 
-_Shown = TypeVar("_Shown")
-
-
-def thinned(others: Sequence[_Shown]) -> list[_Shown]:
+def thinned(others: Sequence[LearnerCurve]) -> list[LearnerCurve]:
     """Return at most `MAX_OTHERS` of the learners in the background, evenly over their ranks."""
     every = math.ceil(len(others) / MAX_OTHERS)
     return list(others[:: every or 1])
@@ -344,5 +349,4 @@ def unit_of(unit: Unit | Literal["auto"], trainings: Sequence[Observation]) -> U
 
 def cost(seen: Observation, unit: Unit) -> float:
     """Return the cost of a training, 0 seconds if it was not timed."""
-    of_training = Cost.of(seen)
-    return float(of_training.examples) if unit == "examples" else of_training.seconds
+    return float(getattr(Cost.of(seen), unit))

@@ -37,7 +37,9 @@ from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._axes import leader_of
 from optuna_daub.visualization._axes import learner_colors
 from optuna_daub.visualization._axes import near
+from optuna_daub.visualization._axes import pool_of
 from optuna_daub.visualization._axes import shown
+from optuna_daub.visualization._axes import sign_of
 from optuna_daub.visualization._axes import size_scale
 from optuna_daub.visualization._axes import state_shown
 from optuna_daub.visualization._axes import stretched
@@ -47,8 +49,6 @@ from optuna_daub.visualization._marks import Band
 from optuna_daub.visualization._marks import Line
 from optuna_daub.visualization._marks import Mark
 from optuna_daub.visualization._marks import Picture
-from optuna_daub.visualization._study import pool_of
-from optuna_daub.visualization._study import sign_of
 
 
 if TYPE_CHECKING:

@@ -12,10 +12,6 @@ from typing import Literal
 from typing import NamedTuple
 
 
-Dash = Literal["solid", "dash", "dot"]
-"""Kind of a line."""
-
-
 class Symbol(NamedTuple):
     """A marker, by its names in both plotting libraries."""
 
@@ -50,7 +46,7 @@ class Line(NamedTuple):
     """Width in points; 0 draws the markers only."""
     opacity: float = 1.0
     """Opacity, in [0, 1]."""
-    dash: Dash = "solid"
+    dash: Literal["solid", "dash", "dot"] = "solid"
     is_step: bool = False
     """True if each value holds up to the next one. False for straight lines between them."""
     symbol: str = ""

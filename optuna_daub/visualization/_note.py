@@ -19,9 +19,9 @@ from optuna_daub.visualization._allocations import AllocationsRecord
 from optuna_daub.visualization._allocations import allocations_record
 from optuna_daub.visualization._axes import UNITS
 from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import sign_of
 from optuna_daub.visualization._numbers import amount
 from optuna_daub.visualization._numbers import said
-from optuna_daub.visualization._study import sign_of
 
 
 MAX_TABLE_LEARNERS = 20

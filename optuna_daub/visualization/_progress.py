@@ -21,8 +21,8 @@ from optuna_daub.study.results import best_learner
 from optuna_daub.study.stored_policy import policy_of
 from optuna_daub.study.worker import worker_of
 from optuna_daub.visualization._axes import label
+from optuna_daub.visualization._axes import sign_of
 from optuna_daub.visualization._numbers import said
-from optuna_daub.visualization._study import sign_of
 
 
 LINE_EVERY = 60.0

@@ -32,6 +32,8 @@ from optuna_daub.visualization._axes import beyond
 from optuna_daub.visualization._axes import cost
 from optuna_daub.visualization._axes import label
 from optuna_daub.visualization._axes import near
+from optuna_daub.visualization._axes import pool_of
+from optuna_daub.visualization._axes import sign_of
 from optuna_daub.visualization._axes import stretched
 from optuna_daub.visualization._axes import unit_of
 from optuna_daub.visualization._axes import usual
@@ -40,8 +42,6 @@ from optuna_daub.visualization._marks import Picture
 from optuna_daub.visualization._marks import Scale
 from optuna_daub.visualization._numbers import amount
 from optuna_daub.visualization._numbers import said
-from optuna_daub.visualization._study import pool_of
-from optuna_daub.visualization._study import sign_of
 
 
 if TYPE_CHECKING:
