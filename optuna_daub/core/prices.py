@@ -259,10 +259,11 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     straight = (ahead - lost[:, -1]) / (later + overhead)
     found[rows, -1] = np.where((chance > 0.0) & may_start[:, -1], straight, -math.inf)
     # Looks are for the most promising learners, and for candidates that could win: a look's price
-    # is at most what it would be if going on to N were free.
+    # is at most what it would be if going on to N were free. All count if the next is drawn.
     has_hope = np.ones(len(rows), bool)
     has_hope[np.argsort(-ahead[: len(may_run)], kind="stable")[MOST_LOOKED_AT:]] = False
-    floor = np.sort(straight[is_candidate])[-LOOK_RANK:].min(initial=math.inf)
+    allowed = np.sort(found[rows, -1][is_candidate])[-LOOK_RANK:]
+    floor = allowed.min(initial=math.inf) if pool.proposer.may_choose else -math.inf
     for place, size in enumerate(stops[:-1]):
         if pool.runs_left == 0:
             break  # a learner suspended by the last run could not be resumed

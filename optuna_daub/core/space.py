@@ -244,7 +244,7 @@ def deciding(space: Space, rows: Rows) -> NDArray[np.bool_]:
     is_there = ~np.isnan(rows)
     found = np.zeros(rows.shape[1], bool)
     varies = np.flatnonzero(is_there.any(axis=0) & ~is_there.all(axis=0))
-    for place in np.flatnonzero(space.is_word):
+    for place in np.flatnonzero(space.is_word) if len(varies) else ():
         with_it = is_there[:, place]
         for word in np.unique(rows[with_it, place]):
             mine = with_it & (rows[:, place] == word)

@@ -497,3 +497,15 @@ def test_stops_are_two_apart_and_start_at_a_sixty_fourth() -> None:
     assert stops[-1] == sizes[-1]
     assert all(2 * a <= b for a, b in pairwise(stops))
     assert {*stops} <= {*sizes}
+
+
+def test_a_random_next_point_is_worth_the_mean_of_all_candidates_looks_included() -> None:
+    """The worst of them are as likely to come as the best."""
+    rows = np.linspace(0.0, 1.0, 30)[:, None]
+    pool = replace(pool_of(), proposer=AtRandom(rows))
+    found = prices(pool, TERMS)
+    assert np.isfinite(found.candidates).all()
+    alone = [prices(replace(pool, proposer=AtRandom(row[None])), TERMS) for row in rows]
+    each = np.vstack([one.candidates for one in alone])
+    np.testing.assert_allclose(found.candidates, each, rtol=1e-9, atol=1e-15)
+    assert found.candidate[0] == pytest.approx(np.maximum(each, 0.0).mean(axis=0).max())

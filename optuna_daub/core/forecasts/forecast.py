@@ -224,5 +224,7 @@ def winsorized(scores: Numbers) -> Numbers:
     """
     low, high = np.nanquantile(scores, (0.25, 0.75))
     worse = np.max(scores, where=scores < low, initial=-math.inf)
-    reach = (high - low) or (np.nanmax(scores) - low) or (low - worse)
+    # Equal scores may differ by a rounding.
+    pairs = (high, low), (np.nanmax(scores), low), (low, worse)
+    reach = next((a - b for a, b in pairs if not math.isclose(a, b, rel_tol=1e-14)), 0.0)
     return np.asarray(np.maximum(scores, low - WORST * reach))

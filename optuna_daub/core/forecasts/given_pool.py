@@ -217,7 +217,9 @@ def _until(curves: Curves, last: Numbers, count: int) -> float:
     """
     n_later = count - milestone(count)
     # The `n_later` last trainings belong to at most the `n_later` learners trained last.
-    latest = np.argsort(-np.where(np.isfinite(last), last, -1.0), kind="stable")[: n_later + 1]
+    is_well = np.isfinite(last)
+    latest = np.argsort(np.where(is_well, -last, math.inf), kind="stable")[: n_later + 1]
+    latest = latest[is_well[latest]]
     orders = np.concatenate([curves[i].once(_trainings) for i in curves.learners[latest].tolist()])
     return float(np.sort(orders[:, 2])[-1 - n_later])
 

@@ -324,6 +324,23 @@ def test_where_learners_are_lost_new_ones_are_expected_to_be_bad(cause: Cause) -
     assert after[0, -2] < after[0, -1] - 0.02
 
 
+def test_a_lost_learners_later_trainings_change_no_forecast() -> None:
+    """Hyperparameters rest on the first 23 trainings of the two others."""
+    pool = Pool(to_come=None, space=SPACE)
+    for learner in range(2):
+        pool = pool.with_newcomer(learner, {"kind": "tree", "rate": 0.3 + learner / 3})
+    for step in range(25):
+        size, learner = 100 + 30 * step, step % 2
+        score = 0.9 - (1 + learner) / size**0.5
+        pool = pool.observed(learner, Observation(size, score if step < 23 else 0.3))
+    lost = pool.with_newcomer(2, {"kind": "tree", "rate": 0.9})
+    for size in (200, 300, 400):
+        lost = lost.observed(2, Observation(size, 0.2))
+    lost = lost.dropped(2, "ValueError", "failed")
+    before, after = everything(pool, FULL), everything(lost, FULL)
+    np.testing.assert_array_equal(after[:, :2], before[:, :2])
+
+
 def test_one_error_says_as_much_of_new_learners_as_two() -> None:
     """The learner may be tried again; otherwise the next points would be beside it."""
     near = np.array([[1.0, 0.95]])

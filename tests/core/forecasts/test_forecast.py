@@ -19,6 +19,7 @@ from optuna_daub.core import Pool
 from optuna_daub.core.forecasts.forecast import forecast_of
 from optuna_daub.core.forecasts.forecast import lead_of
 from optuna_daub.core.forecasts.forecast import widths
+from optuna_daub.core.forecasts.forecast import winsorized
 from tests.strategies import forecasts
 from tests.strategies import levels
 
@@ -106,3 +107,11 @@ class TestForecasts:
             assert kstest(drawn[:, place], t(2, mean, scale).cdf).pvalue > 0.01
         ranks = drawn.argsort(axis=0).argsort(axis=0)
         assert abs(np.corrcoef(ranks.T)[0, 1]) < 0.03
+
+
+def test_scores_that_differ_by_a_rounding_are_equal_when_outliers_are_limited() -> None:
+    guess = -0.6931471805599453
+    equal = np.array([-0.9, guess, guess, guess, -0.6])
+    rounded = np.array([-0.9, np.nextafter(guess, -1.0), guess, np.nextafter(guess, 0.0), -0.6])
+    np.testing.assert_allclose(winsorized(rounded), winsorized(equal), rtol=1e-12)
+    assert winsorized(rounded)[0] == -0.9
