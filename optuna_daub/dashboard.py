@@ -210,7 +210,7 @@ class DashboardCallback:
         self._last = _write_drawing(study, self._every, drawn)
         _update(study, is_whole=is_whole)
         spent = time.monotonic() - begun
-        pause = min(max(self._every, spent / MAX_SHARE - spent), LONGEST_PAUSE)
+        pause = max(self._every, min(spent / MAX_SHARE - spent, LONGEST_PAUSE))
         self._next = begun + spent + pause
         if pause > self._every:
             self._last = _write_drawing(study, pause, drawn)

@@ -713,6 +713,15 @@ class TestWhen:
         assert reads_of(study, lambda: callback(study, trial)) == []
         assert len(drawn) == 1
 
+    def test_it_may_wait_for_longer_than_an_hour(
+        self, drawn: list[optuna.Study], skip: Callable[[float], None]
+    ) -> None:
+        callback, study = DashboardCallback(every=7200), studies.running()
+        for seconds, count in ((0, 1), (3700, 1), (3700, 2)):
+            skip(seconds)
+            callback(study, study.trials[0])
+            assert len(drawn) == count
+
     def test_without_waiting_it_draws_after_every_run(self, drawn: list[optuna.Study]) -> None:
         study = studies.new_study()
         study.optimize(Table(RIVALS), callbacks=[DashboardCallback(every=0)])

@@ -21,7 +21,8 @@ from optuna_daub.spaces import SPACES
 from optuna_daub.study.messages import message_of
 from optuna_daub.tabular.fitting import fit
 from optuna_daub.tabular.model import TabularModel
-from optuna_daub.tabular.model import part_of
+from optuna_daub.tabular.model import replacing
+from optuna_daub.tabular.model import target_of
 from optuna_daub.tabular.reading import READABLE
 from optuna_daub.tabular.table import TableError
 from optuna_daub.tabular.table import imported
@@ -114,12 +115,12 @@ def _check_path(name: str, path: Path | None, *others: Path | None) -> None:
     """Raise a TableError if a path cannot be written to, or is another argument's too."""
     if path is None:
         return
-    target = path.resolve()  # of a link, which stays
-    if target in [other.resolve() for other in others if other is not None]:
+    target, part = target_of(path)
+    if target in [target_of(other)[0] for other in others if other is not None]:
         raise TableError(
             f"`{name}` must be a file of its own, but {path} is another argument too."
         )
-    for file in (target, part_of(target)):
+    for file in (target, part):
         try:
             is_new = not file.exists()
             file.open("ab").close()
@@ -211,8 +212,8 @@ def _predict(asked: argparse.Namespace, say: Any) -> None:
         found = pandas.DataFrame({model.target: model.predict(asked.table, header=asked.header)})
         if asked.proba:
             shares = model.predict_proba(asked.table, header=asked.header)
-            for code, name in enumerate(model.classes):
-                found[f"{model.target}={name}"] = shares[:, code]
+            names = [f"{model.target}={name}" for name in model.classes]
+            found = pandas.concat([found, pandas.DataFrame(shares, columns=names)], axis=1)
     for said in dict.fromkeys(str(warning.message) for warning in caught):
         sys.stderr.write(f"{said}\n")
     if asked.out is None:
@@ -220,7 +221,8 @@ def _predict(asked: argparse.Namespace, say: Any) -> None:
         _check_printable(text)
         say(text)
     else:
-        found.to_csv(asked.out, index=False)
+        with replacing(asked.out) as part:
+            found.to_csv(part, index=False)
 
 
 def _check_printable(text: str) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterator
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
@@ -117,7 +120,7 @@ class TabularModel:
         Raises:
             TableError: if the table cannot be read, or a column is missing.
         """
-        found = self.pipeline.predict(self._read(table, header))
+        found = self._predicted("predict", table, header)
         if self.times is not None:
             return self.times.back(found)
         return np.asarray(self.classes[found] if self.task == "classification" else found)
@@ -133,31 +136,28 @@ class TabularModel:
             raise ValueError(
                 "`predict_proba` needs a model of classes, but this one predicts amounts."
             )
-        found = self.pipeline.predict_proba(self._read(table, header))
-        return np.asarray(found, np.float64)
+        return np.asarray(self._predicted("predict_proba", table, header), np.float64)
 
-    def _read(self, table: Any, header: Header) -> Any:
+    def _predicted(self, method: str, table: Any, header: Header) -> Any:
         learnt = Learnt(self.signs, self.pipeline[0].text_, self.columns)
-        return read_table(table, header=header, learnt=learnt).frame
+        frame = read_table(table, header=header, learnt=learnt).frame
+        with warnings.catch_warnings():
+            # LightGBM before 4.7 makes up names for the columns of arrays, and misses them later.
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            return getattr(self.pipeline, method)(frame)
 
     def save(self, path: str | Path) -> None:
         """Write the model, without its study, to a file for `joblib.load`.
 
         A file that is there is replaced once the new one is complete.
         """
-        path = Path(path).resolve()  # a link stays
-        part, saved = part_of(path), replace(self, study=None)
-        try:
-            joblib.dump(saved, part)
-            if part != path:
-                part.replace(path)
-        except BaseException:
-            if part != path:
-                part.unlink(missing_ok=True)
-            raise
+        with replacing(path) as part:
+            joblib.dump(replace(self, study=None), part)
 
     def report(self, path: str | Path) -> None:
         """Write a report with pictures as one HTML file that needs no network.
+
+        A file that is there is replaced once the new one is complete.
 
         Raises:
             ValueError: if the model was loaded from a file, since it then has no study.
@@ -165,20 +165,38 @@ class TabularModel:
         """
         from optuna_daub.tabular.page import page
 
-        Path(path).write_text(page(self), encoding="utf-8")
+        text = page(self)
+        with replacing(path) as part:
+            part.write_text(text, encoding="utf-8")
 
     def __str__(self) -> str:
         return summary(self)
 
 
-def part_of(path: Path) -> Path:
-    """Return the file that is written before it replaces `path`.
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield the file to write, which replaces `path` once it is complete."""
+    target, part = target_of(Path(path))
+    try:
+        yield part
+        if part != target:
+            part.replace(target)
+    except BaseException:
+        if part != target:
+            part.unlink(missing_ok=True)
+        raise
 
-    It is `path` itself for a device, and in a folder in which no file can be made.
+
+def target_of(path: Path) -> tuple[Path, Path]:
+    """Return the file that a path leads to, and the one that is written before it.
+
+    They are the same for a device, and in a folder in which no file can be made.
     """
-    is_device = os.path.exists(path) and not os.path.isfile(path)  # no error for a long name
-    may_add = os.access(path.parent, os.W_OK)
-    return path if is_device or not may_add else path.with_name(f"{path.name}.part")
+    if os.path.exists(path) and not os.path.isfile(path):  # no error for a long name
+        return path, path  # a pipe's own name is no path
+    target = path.resolve()  # a link stays
+    may_add = os.access(target.parent, os.W_OK)
+    return target, target.with_name(f"{target.name}.part") if may_add else target
 
 
 def summary(model: TabularModel) -> str:

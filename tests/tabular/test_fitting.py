@@ -595,6 +595,61 @@ def test_an_interrupted_save_leaves_the_earlier_model(
     assert hash(model) == hash(model)
 
 
+def test_interrupted_predictions_leave_the_earlier_file(
+    answered: tuple[TabularModel, str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered[0].save("m")
+    Path("out.csv").write_text("before")
+
+    def interrupted(frame: Any, path: Path, **options: Any) -> None:
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pandas.DataFrame, "to_csv", interrupted)
+    assert run("predict", "t.csv", "--model", "m", "--out", "out.csv")[0] == 130
+    assert Path("out.csv").read_text() == "before"
+    assert not Path("out.csv.part").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="there are no names for pipes")
+def test_predictions_can_be_written_to_a_pipe(
+    answered: tuple[TabularModel, str], run: Run
+) -> None:
+    answered[0].save("m")
+    reading, writing = os.pipe()
+    code, _, error = run("predict", "t.csv", "--model", "m", "--out", f"/dev/fd/{writing}")
+    os.close(writing)
+    with open(reading) as lines:
+        assert (code, error, lines.readline()) == (0, "", "target\n")
+
+
+def test_shares_of_many_classes_are_written_without_a_warning(
+    answered: tuple[TabularModel, str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = np.array([f"class {i}" for i in range(150)], object)
+    replace(answered[0], classes=names).save("m")
+    monkeypatch.setattr(TabularModel, "predict_proba", lambda *_, **__: np.ones((N, 150)) / 150)
+    code, _, error = run("predict", "t.csv", "--model", "m", "--proba", "--out", "out.csv")
+    assert (code, error) == (0, "")
+    assert pandas.read_csv("out.csv").shape == (N, 151)
+
+
+def test_names_that_a_booster_makes_up_cause_no_warning(
+    answered: tuple[TabularModel, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LightGBM before 4.7 does, and then misses them."""
+    model, frame = answered[0], table()
+
+    def predict(self: Any, X: Any) -> Any:
+        warnings.warn(
+            "X does not have valid feature names, but LGBM was", UserWarning, stacklevel=1
+        )
+        return np.zeros(len(X), int)
+
+    monkeypatch.setattr(type(model.pipeline), "predict", predict)
+    assert {*model.predict(frame)} == {model.classes[0]}
+
+
 def test_after_an_interruption_no_training_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch system waits some seconds only."""
     fitted: list[int] = []
