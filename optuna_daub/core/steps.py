@@ -27,7 +27,7 @@ def next_of_grid(curve: LearningCurve, sizes: tuple[int, ...]) -> int:
 
 
 def start_near(sizes: tuple[int, ...], share: float) -> int:
-    """Return the size whose ratio to a share of N is nearest to 1; two larger ones are left.
+    """Return the size nearest to a share of N by its ratio. Two larger ones are left.
 
     >>> start_near((500, 1000, 2000, 4000, 8000, 16000), 1 / 16)
     1000

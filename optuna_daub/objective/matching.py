@@ -163,8 +163,7 @@ def _as_pandas(X: Any, like: Any) -> Any:
         model, column = like.iloc[:, place], X.iloc[:, place]
         if wanted == "object":  # takes everything: a look at the values tells
             kinds = [_kind_of_values(values) for values in (model, column)]
-            is_mixed = str(kinds[0]).startswith("mixed")  # such as text and numbers: takes both
-            if None not in kinds and not is_mixed and kinds[0] != kinds[1]:
+            if None not in kinds and kinds[0] != kinds[1] and kinds[1] not in _parts(model):
                 raise ValueError(_of_another_kind(name, column[column.notna()].iloc[0], kinds[0]))
             continue
         numeric = all(pd.api.types.is_numeric_dtype(values) for values in (model, column))
@@ -249,6 +248,12 @@ def _kind_of_values(column: Any) -> str | None:
     kind = pd.api.types.infer_dtype(column, skipna=True)
     numbers = ("integer", "floating", "mixed-integer-float", "decimal", "boolean", "complex")
     return None if kind == "empty" else "numbers" if kind in numbers else str(kind)
+
+
+def _parts(column: Any) -> set[str | None]:
+    """Return the kinds of values in a column that mixes some, such as text and numbers."""
+    types = column.map(type)
+    return {_kind_of_values(column[types == kind]) for kind in types.unique()}
 
 
 def _is_text(dtype: Any) -> bool | None:

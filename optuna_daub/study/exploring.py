@@ -94,9 +94,9 @@ def fixed_by(sampler: BaseSampler) -> Mapping[str, Any]:
 
 
 def fixed_text(sampler: BaseSampler) -> str:
-    """Return what a sampler fixes as text: values of parameters, and the digest of a grid.
+    """Return what a sampler fixes as text; empty if nothing.
 
-    Empty if it fixes nothing.
+    It has the fixed values, and the digest of a grid.
     """
     fixed = fixed_by(sampler)
     within: BaseSampler | None = sampler

@@ -55,6 +55,24 @@ class Learner:
     """Seconds of these trainings; those not measured count as 0."""
 
 
+def differing(one: Mapping[str, str], other: Mapping[str, str]) -> str | None:
+    """Return the first name with different values in two points, None if there is none.
+
+    A step that is added to a range later, or taken from it, changes the last digits only.
+
+    >>> differing({"x": "0.30000000000000004"}, {"x": "0.3"}), differing({"x": "3"}, {"x": "4"})
+    (None, 'x')
+    """
+    for name in [name for name in one if one[name] != other.get(name, one[name])]:
+        try:
+            if math.isclose(float(one[name]), float(other[name]), rel_tol=1e-11):
+                continue
+        except ValueError:  # no numbers
+            pass
+        return name
+    return None
+
+
 def merged(
     learner: int, runs: Mapping[int, Facts], ruled_out: str, well: frozenset[str]
 ) -> Learner:
@@ -70,9 +88,10 @@ def merged(
     words: dict[str, str] = {}
     # The first run comes first, since its parameters were proposed; then the resumed ones.
     for trial in sorted(runs.values(), key=lambda trial: (trial.number != learner, trial.number)):
-        if all(words.get(name, text) == text for name, text in trial.words.items()):
+        joined = {**words, **trial.words}
+        if joined == {**trial.words, **words} or differing(words, trial.words) is None:
             own.append(trial)
-            words = {**words, **trial.words}
+            words = joined
     # Of user attributes and constraints the latest value counts, of everything else the first.
     params, seen = _union(own, "params"), _union(own, "counted")
     constraints = _union(own[::-1], "constraints")

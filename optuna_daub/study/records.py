@@ -218,10 +218,10 @@ def word(value: Any, distribution: Any) -> str:
     """Return the value of a parameter as text."""
     if isinstance(value, str | int | float) and type(value) not in (str, int, float, bool):
         value = json.loads(json.dumps(value))  # an enumeration's value, as storages return it
-    if isinstance(value, int | float) and isinstance(distribution, FloatDistribution):
-        # Without regard to a step, which may be changed later: low + k * step errs by a few ulps.
-        short, largest = f"{value:.12g}", max(abs(distribution.low), abs(distribution.high))
-        return short if abs(float(short) - value) <= 8 * math.ulp(largest) else repr(value)
+    if isinstance(value, float) and getattr(distribution, "step", None) is not None:
+        return f"{value:.12g}"
+    if isinstance(value, int) and isinstance(distribution, FloatDistribution):
+        return repr(float(value))  # enqueued as 1, stored as 1.0
     return repr(value)
 
 
@@ -319,7 +319,7 @@ def marks_of_others(trial: FrozenTrial) -> dict[str, Any]:
 
 def is_chosen(trial: FrozenTrial) -> bool:
     """Return whether the user, or another sampler such as GridSampler, has chosen its point."""
-    return bool(enqueued_params(trial) or marks_of_others(trial))
+    return is_enqueued(trial) or bool(marks_of_others(trial))
 
 
 def is_of_generation(trial: FrozenTrial) -> bool:

@@ -24,6 +24,7 @@ from optuna_daub.study import liveness
 from optuna_daub.study import log
 from optuna_daub.study import records
 from optuna_daub.study.claims import settle
+from optuna_daub.study.learner import differing
 from optuna_daub.study.pruner import AllocationPruner
 from optuna_daub.study.pruner import name_of
 from optuna_daub.study.records import Run
@@ -247,8 +248,7 @@ def _check_same_point(trial: optuna.Trial, worker: Worker, run: Run) -> None:
         return
     learner, now = worker.known.learners[run.learner], trial._cached_frozen_trial
     words = point(now.params, now.distributions)
-    name = next((n for n, word in words.items() if learner.words.get(n, word) != word), None)
-    if name is not None:
+    if (name := differing(words, learner.words)) is not None:
         raise SetupError(
             f"A learner must keep its parameters, but trial {trial.number}, which goes on with "
             f"learner {run.learner}, suggests {name} = {brief(now.params[name])} where the "

@@ -16,7 +16,6 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.distributions import CategoricalDistribution
 from optuna.samplers import BaseSampler
-from optuna.samplers import PartialFixedSampler
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState
@@ -301,8 +300,8 @@ class DataAllocationSampler(BaseSampler):
                 if is_new:
                     base.after_trial(view, trial, state, values)
                     return view.is_stopped
-                while isinstance(base, PartialFixedSampler):
-                    base = base._base_sampler
+                while (within := getattr(base, "_base_sampler", None)) is not None:
+                    base = within
                 if (constraints := getattr(base, "_constraints_func", None)) is not None:
                     # Measured after each run: a model that is small enough after a few rows may be
                     # too large after all.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -180,6 +181,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     try:
         yield part
         if part != target:
+            if target.exists():
+                shutil.copymode(target, part)
             part.replace(target)
     except BaseException:
         if part != target:
@@ -188,15 +191,15 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def target_of(path: Path) -> tuple[Path, Path]:
-    """Return the file that a path leads to, and the one that is written before it.
+    """Return a path without links, and the file that is written before it.
 
-    They are the same for a device, and in a folder in which no file can be made.
+    It is the same for a device, and in a folder in which no file can be made.
     """
     if os.path.exists(path) and not os.path.isfile(path):  # no error for a long name
         return path, path  # a pipe's own name is no path
     target = path.resolve()  # a link stays
     may_add = os.access(target.parent, os.W_OK)
-    return target, target.with_name(f"{target.name}.part") if may_add else target
+    return target, target.with_name(f"part-{target.name}") if may_add else target
 
 
 def summary(model: TabularModel) -> str:

@@ -179,6 +179,7 @@ def test_fewer_categories_keep_their_codes() -> None:
         (TRAINING, VALIDATION.assign(job=3), "'job' has "),
         (TRAINING.astype({"job": object}), VALIDATION.assign(job=3), "'job' has "),
         (TRAINING.assign(b=True), VALIDATION.assign(b=2), "'b' has "),
+        (TRAINING.assign(b=[("a",)] * N), VALIDATION.assign(b=VALIDATION["job"]), "'b' has '"),
         (
             TRAINING.assign(b=pd.Timestamp(2020, 1, 1)),
             VALIDATION.assign(b="2020-01-01"),

@@ -31,6 +31,7 @@ from optuna_daub import report
 from optuna_daub import training_sizes
 from optuna_daub.study import claims
 from optuna_daub.study import records
+from optuna_daub.study.learner import differing
 from optuna_daub.study.turns import Patience
 from optuna_daub.study.worker import worker_of
 from tests.study.table_study import MADE
@@ -460,15 +461,22 @@ def test_a_step_that_is_added_or_removed_keeps_the_learners(
     assert_each_is_one(study)
 
 
-@given(low=st.integers(-1000, 1000), k=st.integers(0, 2000), step=st.sampled_from([0.1, 0.3, 0.7]))
-def test_a_value_of_a_grid_has_one_text_with_and_without_the_step(
-    low: int, k: int, step: float
+@given(
+    place=st.floats(0.0, 1.0),
+    ranges=st.lists(st.sampled_from([1e-6, 1.0, 500.0, 1e6]), min_size=2, max_size=2),
+    step=st.sampled_from([None, 0.1, 0.3]),
+)
+def test_a_value_is_the_same_whatever_its_range(
+    place: float, ranges: list[float], step: float | None
 ) -> None:
-    grid = FloatDistribution(low, low + 2000 * step, step=step)
-    free = FloatDistribution(grid.low, grid.high)
-    value = low + k * step
-    assert records.word(value, grid) == records.word(float(f"{value:.12g}"), free)
-    assert records.word(value, free) == records.word(value, grid)
+    one, other = (FloatDistribution(-high, high) for high in ranges)
+    value = -ranges[0] + round(place * 100) * step if step else (2 * place - 1) * ranges[0]
+    assert records.word(value, one) == records.word(value, other)
+    grid = FloatDistribution(-ranges[0], -ranges[0] + 200 * (step or 0.1), step=step or 0.1)
+    texts = [{"x": records.word(x, space)} for x, space in ((value, one), (value, grid))]
+    assert differing(*texts) is None
+    near = {"x": records.word(value * (1 + 1e-9), one)}
+    assert value == 0.0 or differing(texts[0], near) == "x"
 
 
 def test_a_waiting_trial_that_was_added_with_parameters_is_a_learner_of_its_own() -> None:

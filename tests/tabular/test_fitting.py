@@ -608,7 +608,19 @@ def test_interrupted_predictions_leave_the_earlier_file(
     monkeypatch.setattr(pandas.DataFrame, "to_csv", interrupted)
     assert run("predict", "t.csv", "--model", "m", "--out", "out.csv")[0] == 130
     assert Path("out.csv").read_text() == "before"
-    assert not Path("out.csv.part").exists()
+    assert not [*Path().glob("*part*")]
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zip"])
+def test_predictions_are_compressed_as_their_name_says(
+    ending: str, answered: tuple[TabularModel, str], run: Run
+) -> None:
+    answered[0].save("m")
+    out = Path(f"out.{ending}")
+    out.touch(mode=0o600)
+    assert run("predict", "t.csv", "--model", "m", "--out", str(out))[0] == 0
+    assert len(pandas.read_csv(out)) == N
+    assert os.name == "nt" or out.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="there are no names for pipes")

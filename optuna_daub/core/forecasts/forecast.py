@@ -224,7 +224,8 @@ def winsorized(scores: Numbers) -> Numbers:
     """
     low, high = np.nanquantile(scores, (0.25, 0.75))
     worse = np.max(scores, where=scores < low, initial=-math.inf)
-    # Equal scores may differ by a rounding.
-    pairs = (high, low), (np.nanmax(scores), low), (low, worse)
-    reach = next((a - b for a, b in pairs if not math.isclose(a, b, rel_tol=1e-14)), 0.0)
+    best = np.nanmax(scores)
+    rounding = 1e-14 * max(abs(low), abs(best))  # by which equal scores may differ
+    apart = (high - low, best - low, low - worse)
+    reach = next((gap for gap in apart if gap > rounding), 0.0)
     return np.asarray(np.maximum(scores, low - WORST * reach))

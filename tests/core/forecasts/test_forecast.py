@@ -109,9 +109,9 @@ class TestForecasts:
         assert abs(np.corrcoef(ranks.T)[0, 1]) < 0.03
 
 
-def test_scores_that_differ_by_a_rounding_are_equal_when_outliers_are_limited() -> None:
-    guess = -0.6931471805599453
-    equal = np.array([-0.9, guess, guess, guess, -0.6])
-    rounded = np.array([-0.9, np.nextafter(guess, -1.0), guess, np.nextafter(guess, 0.0), -0.6])
-    np.testing.assert_allclose(winsorized(rounded), winsorized(equal), rtol=1e-12)
-    assert winsorized(rounded)[0] == -0.9
+@pytest.mark.parametrize("guess", [-0.6931471805599453, 0.0, 2.2e-16, -2.2e-16])
+def test_scores_that_differ_by_a_rounding_are_equal_to_the_limit(guess: float) -> None:
+    equal = np.array([guess - 0.2, guess, guess, guess, guess + 0.1])
+    rounded = equal + np.array([0.0, -1e-16, 0.0, 2e-16, 0.0])
+    np.testing.assert_allclose(winsorized(rounded), winsorized(equal), atol=1e-12)
+    assert winsorized(rounded)[0] == guess - 0.2
