@@ -319,7 +319,7 @@ def marks_of_others(trial: FrozenTrial) -> dict[str, Any]:
 
 def is_chosen(trial: FrozenTrial) -> bool:
     """Return whether the user, or another sampler such as GridSampler, has chosen its point."""
-    return is_enqueued(trial) or bool(marks_of_others(trial))
+    return bool(trial.params or enqueued_params(trial) or marks_of_others(trial))
 
 
 def is_of_generation(trial: FrozenTrial) -> bool:
