@@ -262,8 +262,8 @@ def prices(pool: Pool, terms: Terms) -> Prices:
     # is at most what it would be if going on to N were free. All count if the next is drawn.
     has_hope = np.ones(len(rows), bool)
     has_hope[np.argsort(-ahead[: len(may_run)], kind="stable")[MOST_LOOKED_AT:]] = False
-    allowed = np.sort(found[rows, -1][is_candidate])[-LOOK_RANK:]
-    floor = allowed.min(initial=math.inf) if pool.proposer.may_choose else -math.inf
+    floor = np.sort(found[rows, -1][is_candidate])[-LOOK_RANK:].min(initial=math.inf)
+    is_rival = is_candidate & pool.proposer.may_choose
     for place, size in enumerate(stops[:-1]):
         if pool.runs_left == 0:
             break  # a learner suspended by the last run could not be resumed
@@ -271,7 +271,7 @@ def prices(pool: Pool, terms: Terms) -> Prices:
         # The look leaves less time for the training on all the data.
         chance = in_time(expected[:, place], rest_of[:, place])
         looks = has_hope & (at < size) & (chance > 0.0) & may_start[:, place]
-        some = np.flatnonzero(looks & (~is_candidate | (ahead / now > floor)))
+        some = np.flatnonzero(looks & (~is_rival | (ahead / now > floor)))
         rest = expected[some, -1] * rest_of[some, place] / np.maximum(chance[some], 1e-9)
         rest += effort[some] + overhead
         shown = content.once(_look, terms.forecaster, size, full)[rows[some]]

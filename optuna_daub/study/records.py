@@ -218,10 +218,10 @@ def word(value: Any, distribution: Any) -> str:
     """Return the value of a parameter as text."""
     if isinstance(value, str | int | float) and type(value) not in (str, int, float, bool):
         value = json.loads(json.dumps(value))  # an enumeration's value, as storages return it
+    if isinstance(value, int) and isinstance(distribution, FloatDistribution):
+        value = float(value)  # enqueued as 1, stored as 1.0
     if isinstance(value, float) and getattr(distribution, "step", None) is not None:
         return f"{value:.12g}"
-    if isinstance(value, int) and isinstance(distribution, FloatDistribution):
-        return repr(float(value))  # enqueued as 1, stored as 1.0
     return repr(value)
 
 

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from collections.abc import Mapping
 from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
@@ -181,7 +182,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     try:
         yield part
         if part != target:
-            if target.exists():
+            with suppress(OSError):  # there is no such file yet, or its disk knows no modes
                 shutil.copymode(target, part)
             part.replace(target)
     except BaseException:

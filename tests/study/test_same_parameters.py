@@ -479,6 +479,12 @@ def test_a_value_is_the_same_whatever_its_range(
     assert value == 0.0 or differing(texts[0], near) == "x"
 
 
+@pytest.mark.parametrize("step", [None, 0.5])
+def test_a_whole_number_in_a_range_of_floats_is_one_value(step: float | None) -> None:
+    space = FloatDistribution(0.0, 2.0, step=step)
+    assert records.word(1, space) == records.word(1.0, space)
+
+
 def test_a_waiting_trial_that_was_added_with_parameters_is_a_learner_of_its_own() -> None:
     study = pair(DAUBPruner.paper(sizes=SIZES), RandomSampler(seed=0), n_learners=4)
     study.optimize(one_number, n_trials=4)

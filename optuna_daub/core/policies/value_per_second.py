@@ -4,7 +4,7 @@ A step trains a suspended learner, or a new candidate, on some or all of the dat
 gives the price of each step, and the step with the largest price is taken. So one quantity decides
 which learner goes on, on how much data, and when to try a new one. Four cases need more:
 
-* A new algorithm, whose parameters nobody has tuned, and a time limit: see `core.prices`.
+* New algorithms and time limits change the price: see `core.prices`.
 * Before the first full-data model there is no score to improve on: see `core.first_model`.
 * If runs are limited instead of seconds (`n_trials`), steps cost more as fewer runs are left. The
   first full-data model is started by half of them, and the last run is on all the data.
